@@ -1,0 +1,6 @@
+# (g++ 12 warns inside its own avx512fintrin.h, hence the two exceptions.)
+# Each instruction set's table is compiled with its own flags; -ffp-contract=off keeps an element's value independent of the
+# tile that the compiler chose to contract.
+set_source_files_properties(src/kernels/isa_scalar.cc PROPERTIES COMPILE_OPTIONS "-ffp-contract=off")
+set_source_files_properties(src/kernels/isa_avx2.cc PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-ffp-contract=off")
+set_source_files_properties(src/kernels/isa_avx512.cc PROPERTIES COMPILE_OPTIONS "-mavx512f;-ffp-contract=off;-Wno-uninitialized;-Wno-maybe-uninitialized")

@@ -1,0 +1,21 @@
+// The avx512 table. Compiled with its own flags; everything but the table stays in an unnamed namespace, so that no
+// inline function compiled for this instruction set can be linked into other code.
+#include <immintrin.h>
+
+#include "kernels/table.h"
+
+namespace dgemma {
+namespace {
+// clang-format off
+// The bodies need the vector type first.
+#include "kernels/simd/avx512.h"
+#include "kernels/body/gemm.inc"
+#include "kernels/body/elementwise.inc"
+// clang-format on
+}  // namespace
+
+extern const KernelTable kernels_avx512;
+const KernelTable kernels_avx512 = {"avx512", gemm_nt, gemm_nn_add, sum_squares, scale_weight,
+                                    geglu,    maximum, exp_sum,     soft_cap,    multiply};
+
+}  // namespace dgemma
