@@ -1,0 +1,23 @@
+// The report's measures of a generation (section 3.4, equations 7 to 10).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace dgemma {
+
+struct CanvasRecord {
+  std::int64_t tokens = 0;  // C_k: valid tokens of the canvas, its stop id included
+  std::int64_t steps = 0;   // N_k: denoising steps spent on it
+};
+
+struct Metrics {
+  std::int64_t total_tokens = 0;         // equation 7
+  std::int64_t denoising_steps = 0;      // equation 8
+  double effective_denoising_steps = 0;  // equation 9: token-weighted mean of N_k
+  double tokens_per_forward = 0;         // equation 10: the K - 1 encodings of finished canvases count as forwards
+};
+
+Metrics measure(const std::vector<CanvasRecord>& canvases);
+
+}  // namespace dgemma

@@ -1,0 +1,46 @@
+// A loaded model, constant after open: configuration, weights, generation defaults.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "diffusion/schedule.h"
+#include "format/checkpoint.h"
+#include "model/config.h"
+#include "model/weights.h"
+
+namespace dgemma {
+
+// What generation_config.json says, over the reference's built-in defaults (spec architecture.md 1.4).
+struct GenerationDefaults {
+  DenoiseSettings denoise;
+  std::int64_t max_new_tokens = 256;
+  std::vector<std::int32_t> stop_ids{1, 106, 50};
+};
+
+// `json` is the text of generation_config.json. Throws bad_input naming the field.
+GenerationDefaults parse_generation_config(std::string_view json);
+
+class Engine {
+ public:
+  // `path`: a directory with config.json, safetensors and, optionally, generation_config.json. Throws bad_input or
+  // unsupported.
+  static Engine open(const std::filesystem::path& path);
+
+  const ModelConfig& config() const { return config_; }
+  const Weights& weights() const { return weights_; }
+  const GenerationDefaults& defaults() const { return defaults_; }
+
+ private:
+  Engine() = default;
+
+  std::unique_ptr<Checkpoint> checkpoint_;  // keeps the mapped files that weights_ looks into
+  ModelConfig config_;
+  Weights weights_;
+  GenerationDefaults defaults_;
+};
+
+}  // namespace dgemma

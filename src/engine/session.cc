@@ -1,0 +1,129 @@
+#include "engine/session.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "ops/elementwise.h"
+
+namespace dgemma {
+namespace {
+
+// What a stream of random numbers is for: one stream a (canvas, step, purpose).
+enum Purpose : std::uint64_t { kFirstCanvas, kHeadDraw, kRenoise, kStepUniform };
+
+}  // namespace
+
+Session::Session(const Engine& engine, SessionSettings settings, std::vector<std::int32_t> prompt)
+    : engine_(engine),
+      settings_(std::move(settings)),
+      prompt_(std::move(prompt)),
+      cache_(engine.config(), settings_.context),
+      step_(entropy_bound_step(settings_.denoise.entropy_bound)) {
+  const ModelConfig& config = engine.config();
+  if (config.canvas_length == 0) {
+    fail(ErrorKind::unsupported, "the checkpoint is autoregressive: it has no canvas and no self-conditioning weights");
+  }
+  settings_.denoise.validate();
+  if (prompt_.empty()) bad_input("the prompt is empty: at least one token is needed");
+  for (const std::int32_t id : prompt_) {
+    if (id < 0 || id >= config.vocabulary) {
+      bad_input("the prompt holds token {}, the vocabulary has 0 .. {}", id, config.vocabulary - 1);
+    }
+  }
+  if (settings_.context < 1 || settings_.context > config.max_positions) {
+    bad_input("a context of {} positions is impossible: the model has 1 .. {}", settings_.context,
+              config.max_positions);
+  }
+  if (static_cast<std::int64_t>(prompt_.size()) >= settings_.context) {
+    bad_input("the prompt has {} tokens, the context only {}; raise -c or shorten the prompt", prompt_.size(),
+              settings_.context);
+  }
+  if (settings_.max_tokens < 1) bad_input("max_tokens must be at least 1, found {}", settings_.max_tokens);
+  if (settings_.prefill_chunk < 1) bad_input("the prefill chunk must be at least 1, found {}", settings_.prefill_chunk);
+  settings_.max_tokens = std::min(settings_.max_tokens, settings_.context - static_cast<std::int64_t>(prompt_.size()));
+}
+
+std::uint64_t Session::stream(std::uint64_t purpose) const {
+  const auto step = static_cast<std::uint64_t>(canvas_ ? canvas_->steps_done() : 0);
+  return static_cast<std::uint64_t>(records_.size()) << 32 | step << 4 | purpose;
+}
+
+Progress Session::advance(Context& c) {
+  if (finished_) return Progress::finished;
+  if (encoded_ < static_cast<std::int64_t>(prompt_.size())) {
+    const std::int64_t count = std::min(settings_.prefill_chunk, static_cast<std::int64_t>(prompt_.size()) - encoded_);
+    encode(c, std::span(prompt_).subspan(static_cast<std::size_t>(encoded_), static_cast<std::size_t>(count)));
+    encoded_ += count;
+    return Progress::prompt_encoded;
+  }
+  if (!canvas_) start_canvas();
+  if (!canvas_->done()) {
+    denoise(c);
+    return Progress::canvas_refined;
+  }
+  return commit(c);
+}
+
+void Session::encode(Context& c, std::span<const std::int32_t> ids) {
+  const Pass pass({{Role::encoder, static_cast<std::int64_t>(ids.size()), &cache_}});
+  embed_pass(c, engine_.config(), engine_.weights(), pass, ids, {}, activations_);
+  stack_forward(c, engine_.config(), engine_.weights(), pass, activations_);
+}
+
+void Session::start_canvas() {
+  const auto vocabulary = static_cast<std::uint32_t>(engine_.config().vocabulary);
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(engine_.config().canvas_length));
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    ids[i] = static_cast<std::int32_t>(random_below(settings_.seed, stream(kFirstCanvas), i, vocabulary));
+  }
+  canvas_.emplace(settings_.denoise, std::move(ids));
+}
+
+void Session::denoise(Context& c) {
+  const ModelConfig& config = engine_.config();
+  const Weights& weights = engine_.weights();
+  const std::int64_t rows = config.canvas_length;
+  const View normed = normed_.reshape(rows, config.hidden), signal = signal_.reshape(rows, config.hidden);
+
+  const Pass pass({{Role::decoder, rows, &cache_}});
+  embed_pass(c, config, weights, pass, canvas_->ids(), canvas_->steps_done() == 0 ? View{} : signal, activations_);
+  stack_forward(c, config, weights, pass, activations_);
+  final_norm(c, config, weights, normed, activations_.slots().x);
+
+  predictions_.resize(static_cast<std::size_t>(rows));
+  std::vector<RowDraw> draws(predictions_.size());
+  for (std::size_t i = 0; i < draws.size(); ++i)
+    draws[i] = {canvas_->temperature(), settings_.seed, stream(kHeadDraw), i};
+  head_predict(c, predictions_, signal, normed, weights.head, config.final_logit_softcapping, draws, head_buffers_);
+  scale_rows(c, signal, std::vector<float>(predictions_.size(), config.embedding_scale));
+  if (settings_.noise_free) {
+    for (RowPrediction& prediction : predictions_) prediction.sample = prediction.argmax;
+  }
+
+  const std::uint64_t renoise = stream(kRenoise), uniform = stream(kStepUniform);
+  const StepNoise noise{
+      [&](std::int64_t i) {
+        return static_cast<std::int32_t>(random_below(settings_.seed, renoise, static_cast<std::uint64_t>(i),
+                                                      static_cast<std::uint32_t>(config.vocabulary)));
+      },
+      [&](std::int64_t i) { return random_uniform(settings_.seed, uniform, static_cast<std::uint64_t>(i)); }};
+  canvas_->advance(predictions_, *step_, noise);
+}
+
+Progress Session::commit(Context& c) {
+  const std::span<const std::int32_t> best = canvas_->best();
+  const std::size_t stop = first_stop(best, settings_.stop_ids);
+  const auto left = static_cast<std::size_t>(settings_.max_tokens - static_cast<std::int64_t>(tokens_.size()));
+  const std::size_t count = std::min({best.size(), stop + 1, left});
+  tokens_.insert(tokens_.end(), best.begin(), best.begin() + static_cast<std::ptrdiff_t>(count));
+  finished_ = stop < count || count == left;
+  records_.push_back({static_cast<std::int64_t>(count), canvas_->steps_done()});
+  // The last canvas is never encoded: nothing reads it.
+  if (!finished_) encode(c, best);
+  if (finished_) return Progress::finished;
+  canvas_.reset();
+  return Progress::canvas_committed;
+}
+
+}  // namespace dgemma

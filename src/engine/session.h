@@ -1,0 +1,71 @@
+// One sequence being generated: a state machine with one method, advance(). Knows no terminal, no JSON and no other
+// session.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "diffusion/canvas.h"
+#include "diffusion/metrics.h"
+#include "engine/engine.h"
+#include "model/forward.h"
+#include "ops/context.h"
+#include "ops/head.h"
+
+namespace dgemma {
+
+struct SessionSettings {
+  DenoiseSettings denoise;
+  std::int64_t max_tokens = 256;     // committed tokens, exact
+  std::int64_t context = 4096;       // most positions of prompt and answer
+  std::int64_t prefill_chunk = 512;  // prompt rows a pass; changes no result
+  std::uint64_t seed = 0;
+  bool noise_free = false;  // accepted positions take the argmax
+  std::vector<std::int32_t> stop_ids;
+};
+
+enum class Progress {
+  prompt_encoded,    // a chunk of the prompt is in the cache
+  canvas_refined,    // one denoising step is done
+  canvas_committed,  // tokens() grew
+  finished,          // a stop id was committed, or max_tokens reached
+};
+
+class Session {
+ public:
+  // Throws bad_input when the prompt is empty, holds an id outside the vocabulary, or does not fit the context together
+  // with one token; unsupported when the checkpoint has no decoder role.
+  Session(const Engine& engine, SessionSettings settings, std::vector<std::int32_t> prompt);
+
+  Progress advance(Context& c);
+
+  std::span<const std::int32_t> tokens() const { return tokens_; }  // committed, with the stop id when there is one
+  std::int64_t prompt_rows_encoded() const { return encoded_; }
+  const Canvas* canvas() const { return canvas_ ? &*canvas_ : nullptr; }
+  Metrics metrics() const { return measure(records_); }
+
+ private:
+  void encode(Context& c, std::span<const std::int32_t> ids);
+  void start_canvas();
+  void denoise(Context& c);
+  Progress commit(Context& c);
+  std::uint64_t stream(std::uint64_t purpose) const;
+
+  const Engine& engine_;
+  SessionSettings settings_;
+  std::vector<std::int32_t> prompt_, tokens_;
+  std::int64_t encoded_ = 0;  // prompt rows in the cache
+  KvCache cache_;
+  Activations activations_;
+  std::optional<Canvas> canvas_;
+  std::unique_ptr<Step> step_;
+  Matrix normed_, signal_;
+  HeadBuffers head_buffers_;
+  std::vector<RowPrediction> predictions_;
+  std::vector<CanvasRecord> records_;
+  bool finished_ = false;
+};
+
+}  // namespace dgemma

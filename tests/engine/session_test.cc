@@ -1,0 +1,91 @@
+#include "engine/session.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+namespace dgemma {
+namespace {
+
+const std::string kTiny = std::string(DGEMMA_SOURCE_DIR) + "/tests/golden/tiny";
+
+SessionSettings settings_of(const Engine& engine) {
+  SessionSettings settings;
+  settings.denoise = engine.defaults().denoise;
+  settings.denoise.max_denoising_steps = 6;
+  settings.max_tokens = 40;
+  settings.seed = 11;
+  return settings;
+}
+
+std::vector<std::int32_t> run(const Engine& engine, const SessionSettings& settings, int threads) {
+  Context c(threads);
+  Session session(engine, settings, {2, 105, 300, 17, 5, 5, 9, 44, 200, 201, 202, 203, 204, 205, 206});
+  while (session.advance(c) != Progress::finished) continue;
+  return {session.tokens().begin(), session.tokens().end()};
+}
+
+TEST(Session, SameSeedSameTokensOnAnyThreadsAndChunks) {
+  const Engine engine = Engine::open(kTiny);
+  SessionSettings settings = settings_of(engine);
+  const std::vector<std::int32_t> expected = run(engine, settings, 1);
+  EXPECT_EQ(expected, run(engine, settings, 8));
+  settings.prefill_chunk = 4;
+  EXPECT_EQ(expected, run(engine, settings, 2));
+  settings.seed = 12;
+  EXPECT_NE(expected, run(engine, settings, 2));
+}
+
+TEST(Session, MaxTokensIsExact) {
+  const Engine engine = Engine::open(kTiny);
+  SessionSettings settings = settings_of(engine);
+  settings.stop_ids = {};
+  for (const std::int64_t tokens : {1, 15, 16, 17, 40}) {
+    settings.max_tokens = tokens;
+    EXPECT_EQ(static_cast<std::int64_t>(run(engine, settings, 1).size()), tokens);
+  }
+}
+
+TEST(Session, EndsWithTheFirstStopId) {
+  const Engine engine = Engine::open(kTiny);
+  SessionSettings settings = settings_of(engine);
+  const std::vector<std::int32_t> all = run(engine, settings, 1);
+  settings.stop_ids = {all[20]};
+  const std::vector<std::int32_t> cut = run(engine, settings, 1);
+  const auto first = std::find(all.begin(), all.end(), all[20]);
+  EXPECT_EQ(cut, std::vector<std::int32_t>(all.begin(), first + 1));
+}
+
+TEST(Session, RefusesImpossiblePrompts) {
+  const Engine engine = Engine::open(kTiny);
+  const SessionSettings settings = settings_of(engine);
+  EXPECT_THROW(Session(engine, settings, {}), Error);
+  EXPECT_THROW(Session(engine, settings, {512}), Error);
+  EXPECT_THROW(Session(engine, settings, {-1}), Error);
+  SessionSettings small = settings;
+  small.context = 3;
+  EXPECT_THROW(Session(engine, small, {1, 2, 3}), Error);
+}
+
+// Equations 7 to 10 on numbers worked by hand.
+TEST(Metrics, WorkedExample) {
+  const Metrics m = measure({{256, 12}, {256, 10}, {100, 4}});
+  EXPECT_EQ(m.total_tokens, 612);
+  EXPECT_EQ(m.denoising_steps, 26);
+  EXPECT_DOUBLE_EQ(m.effective_denoising_steps, (256.0 * 12 + 256 * 10 + 100 * 4) / 612);
+  EXPECT_DOUBLE_EQ(m.tokens_per_forward, 612.0 / 28);
+}
+
+TEST(GenerationConfig, ReadsTheTinyCheckpointsFile) {
+  const Engine engine = Engine::open(kTiny);
+  EXPECT_EQ(engine.defaults().stop_ids, (std::vector<std::int32_t>{1, 106, 50}));
+  EXPECT_EQ(engine.defaults().denoise.max_denoising_steps, 8);
+  EXPECT_EQ(engine.defaults().max_new_tokens, 48);
+  EXPECT_THROW(parse_generation_config("{\"t_min\": \"x\"}"), Error);
+  EXPECT_THROW(parse_generation_config("{\"t_min\": 0.9}"), Error);
+  EXPECT_THROW(parse_generation_config("["), Error);
+}
+
+}  // namespace
+}  // namespace dgemma
