@@ -14,8 +14,13 @@ import safetensors
 import torch
 import transformers
 from safetensors.torch import save_file
+from transformers.models.diffusion_gemma.generation_diffusion_gemma import (
+    EntropyBoundSamplerConfig,
+    StableAndConfidentStoppingCriteria,
+)
 
 import tiny_model
+from recorded_generation import Recorder
 from recorder import head, recording, rows
 
 # Two implementations in float32 differ by the order of their sums: a few hundred terms of size 1 give about
@@ -101,12 +106,92 @@ def case_blocks(model, folder, name, seed):
     write(folder, name, out, about, seed)
 
 
+def case_generate(model, folder, name, prompts, seeds, about, settings):
+    """generate() over left-padded prompts; one set of tensors a row, under `row<b>.` when there are several."""
+    longest = max(len(prompt) for prompt in prompts)
+    padded = torch.stack([torch.nn.functional.pad(prompt, (longest - len(prompt), 0)) for prompt in prompts])
+    mask = torch.stack([torch.arange(longest) >= longest - len(prompt) for prompt in prompts])
+    recorder = Recorder(seeds, tiny_model.VOCABULARY)
+    # Eager masks cannot be built for padded rows in this version (docs/pitfalls.md).
+    model.set_attn_implementation("sdpa" if len(prompts) > 1 else "eager")
+    with recorder.active(model):
+        result = model.generate(padded, attention_mask=mask, **settings)
+    out = {}
+    for b, prompt in enumerate(prompts):
+        prefix = f"row{b}." if len(prompts) > 1 else ""
+        out.update(recorder.tensors(b, prefix))
+        out[prefix + "prompt_ids"] = prompt.int()
+        out[prefix + "new_ids"] = result.sequences[b, longest:].int()
+        out[prefix + "tokens_per_forward"] = result.tokens_per_forward[b : b + 1].float()
+    stated = {key: getattr(value, "entropy_bound", value) for key, value in settings.items()}
+    write(folder, name, out, about, seeds, {"settings": {**DEFAULTS, **stated}})
+
+
+DEFAULTS = {
+    "max_new_tokens": 48,
+    "max_denoising_steps": 8,
+    "sampler_config": 0.1,
+    "t_min": 0.4,
+    "t_max": 0.8,
+    "stability_threshold": 1,
+    "confidence_threshold": 0.005,
+    "eos_token_id": None,
+    "pad_token_id": 0,
+}
+
+
+def bound(value):
+    return EntropyBoundSamplerConfig(entropy_bound=value)
+
+
+WARM = {"eos_token_id": [511], "sampler_config": bound(0.5)}
+COLD = {**WARM, "t_min": 0.02, "t_max": 0.05, "max_denoising_steps": 12, "confidence_threshold": 0.05}
+BATCH_EOS = [222, 414]
+
+
+def case_stopping(model, folder, name):
+    """The stopping rule alone, for made-up sequences of argmax canvases and two-way logits."""
+    seed, steps, length = 501, 40, 4
+    generator = numpy.random.default_rng(seed)
+    canvases = torch.from_numpy(generator.integers(0, 2, (steps, length))).long()
+    canvases[10:14] = canvases[10]
+    canvases[20:30] = canvases[20]
+    logits = torch.zeros(steps, length, 2)
+    logits[:, :, 1] = torch.from_numpy(generator.uniform(1, 6, (steps, length))).float()
+    out = {"argmax": canvases.int(), "entropies": torch.distributions.Categorical(logits=logits).entropy()}
+    for stability in (0, 1, 2, 3):
+        for confidence in (0.06, 0.12, 0.3):
+            rule = StableAndConfidentStoppingCriteria(stability, confidence)
+            stops = [bool(rule(canvases[s][None], logits[s][None])) for s in range(steps)]
+            out[f"stop.{stability}.{confidence}"] = torch.tensor(stops).int()
+    write(folder, name, out, case_stopping.__doc__, seed)
+
+
 CASES = {
     "encode_short": lambda m, f, n: case_encode(m, f, n, 101, 9),
     "encode_long": lambda m, f, n: case_encode(m, f, n, 102, 40),
     "canvas_short": lambda m, f, n: case_canvas(m, f, n, 201, 9),
     "canvas_long": lambda m, f, n: case_canvas(m, f, n, 211, 40),
     "canvas_blocks": lambda m, f, n: case_blocks(m, f, n, 301),
+    "generate": lambda m, f, n: case_generate(
+        m, f, n, [ids(401, 9)], [7007], "Three canvases of 8 steps each; nothing stops early.", WARM
+    ),
+    "generate_eos": lambda m, f, n: case_generate(
+        m, f, n, [ids(401, 9)], [7007], "The same; a stop id within the second canvas.", {**WARM, "eos_token_id": [76, 394]}
+    ),
+    "generate_stop": lambda m, f, n: case_generate(
+        m, f, n, [ids(401, 9)], [7007], "Cold: each canvas is left when stable and confident.", COLD
+    ),
+    "generate_batch": lambda m, f, n: case_generate(
+        m,
+        f,
+        n,
+        [ids(401, 9), ids(402, 14)],
+        [7007, 7013],
+        "Two unequal prompts, left-padded; rows freeze at their own step, one meets its stop id in the first canvas.",
+        {**COLD, "eos_token_id": BATCH_EOS},
+    ),
+    "stopping": case_stopping,
 }
 
 

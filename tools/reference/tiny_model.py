@@ -88,11 +88,15 @@ def randomise(model, seed=SEED):
         if name.endswith("inv_freq") or name.endswith("embed_scale"):
             continue
         if name.endswith("embed_tokens.weight"):
-            value = normal(tensor.shape, 0, 0.5)
+            value = normal(tensor.shape, 0, 0.4)
         elif name.endswith("layer_scalar"):
             value = uniform(tensor.shape, 0.6, 1.2)
         elif name.endswith("q_norm.weight") or name.endswith("k_norm.weight"):
             value = uniform(tensor.shape, 0.3, 1.1)
+        elif name.endswith(("post_attention_layernorm.weight", "post_feedforward_layernorm.weight")):
+            # Branches smaller than the stream: otherwise rounding grows a hundredfold and no two programs could
+            # agree on the tokens of a whole generation (so does self-conditioning, below).
+            value = uniform(tensor.shape, 0.1, 0.5)
         elif "norm" in name or name.endswith("router.scale"):
             value = uniform(tensor.shape, 0.5, 1.5)
         elif name.endswith("per_expert_scale"):
@@ -100,7 +104,8 @@ def randomise(model, seed=SEED):
         elif name.endswith("router.proj.weight"):
             value = normal(tensor.shape, 0, 1.5)
         else:  # projections, [.., out, in]
-            value = normal(tensor.shape, 0, tensor.shape[-1] ** -0.5)
+            gain = 0.3 if "self_conditioning.down_proj" in name else 1.0
+            value = normal(tensor.shape, 0, gain * tensor.shape[-1] ** -0.5)
         tensor.data.copy_(value.to(torch.bfloat16).float())
 
 
