@@ -9,8 +9,10 @@
 namespace dgemma {
 namespace {
 
-// What a stream of random numbers is for: one stream a (canvas, step, purpose).
-enum Purpose : std::uint64_t { kFirstCanvas, kHeadDraw, kRenoise, kStepUniform };
+// Streams of random numbers, part of the meaning of a seed (tools/reference/recorded_generation.py uses the same ones):
+// each canvas has 2^32; step s draws tokens from stream 2 s and noises from stream 2 s + 1; the last one fills the
+// first working canvas.
+constexpr std::uint64_t kFirstCanvas = 0xffffffff;
 
 }  // namespace
 
@@ -44,9 +46,8 @@ Session::Session(const Engine& engine, SessionSettings settings, std::vector<std
   settings_.max_tokens = std::min(settings_.max_tokens, settings_.context - static_cast<std::int64_t>(prompt_.size()));
 }
 
-std::uint64_t Session::stream(std::uint64_t purpose) const {
-  const auto step = static_cast<std::uint64_t>(canvas_ ? canvas_->steps_done() : 0);
-  return static_cast<std::uint64_t>(records_.size()) << 32 | step << 4 | purpose;
+std::uint64_t Session::stream(std::uint64_t within_canvas) const {
+  return static_cast<std::uint64_t>(records_.size()) << 32 | within_canvas;
 }
 
 Progress Session::advance(Context& c) {
@@ -92,23 +93,24 @@ void Session::denoise(Context& c) {
   final_norm(c, config, weights, normed, activations_.slots().x);
 
   predictions_.resize(static_cast<std::size_t>(rows));
+  const std::uint64_t draw_stream = stream(static_cast<std::uint64_t>(canvas_->steps_done()) << 1);
   std::vector<RowDraw> draws(predictions_.size());
-  for (std::size_t i = 0; i < draws.size(); ++i)
-    draws[i] = {canvas_->temperature(), settings_.seed, stream(kHeadDraw), i};
+  for (std::size_t i = 0; i < draws.size(); ++i) draws[i] = {canvas_->temperature(), settings_.seed, draw_stream, i};
   head_predict(c, predictions_, signal, normed, weights.head, config.final_logit_softcapping, draws, head_buffers_);
   scale_rows(c, signal, std::vector<float>(predictions_.size(), config.embedding_scale));
   if (settings_.noise_free) {
     for (RowPrediction& prediction : predictions_) prediction.sample = prediction.argmax;
   }
 
-  const std::uint64_t renoise = stream(kRenoise), uniform = stream(kStepUniform);
-  const StepNoise noise{
-      [&](std::int64_t i) {
-        return static_cast<std::int32_t>(random_below(settings_.seed, renoise, static_cast<std::uint64_t>(i),
-                                                      static_cast<std::uint32_t>(config.vocabulary)));
-      },
-      [&](std::int64_t i) { return random_uniform(settings_.seed, uniform, static_cast<std::uint64_t>(i)); }};
-  canvas_->advance(predictions_, *step_, noise);
+  const std::uint64_t noise_stream = draw_stream | 1;
+  const auto token = [&](std::int64_t i) {
+    return static_cast<std::int32_t>(random_below(settings_.seed, noise_stream, static_cast<std::uint64_t>(i),
+                                                  static_cast<std::uint32_t>(config.vocabulary)));
+  };
+  const auto uniform = [&](std::int64_t i) {
+    return random_uniform(settings_.seed, noise_stream, std::uint64_t{1} << 32 | static_cast<std::uint64_t>(i));
+  };
+  canvas_->advance(predictions_, *step_, {token, uniform});
 }
 
 Progress Session::commit(Context& c) {

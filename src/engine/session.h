@@ -51,7 +51,7 @@ class Session {
   void start_canvas();
   void denoise(Context& c);
   Progress commit(Context& c);
-  std::uint64_t stream(std::uint64_t purpose) const;
+  std::uint64_t stream(std::uint64_t within_canvas) const;
 
   const Engine& engine_;
   SessionSettings settings_;

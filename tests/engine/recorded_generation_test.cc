@@ -1,0 +1,103 @@
+// Whole generations against Transformers' generate(), token by token and step by step. The reference ran with the
+// random numbers of base/random.h (tools/reference/recorded_generation.py), so that a session with the same seed must
+// do the same.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "engine/session.h"
+#include "format/safetensors.h"
+
+namespace dgemma {
+namespace {
+
+const std::string kGolden = std::string(DGEMMA_SOURCE_DIR) + "/tests/golden/";
+
+template <typename T>
+std::vector<T> values(const Checkpoint& file, const std::string& name) {
+  const TensorInfo* tensor = file.find(name);
+  if (tensor == nullptr) throw std::runtime_error("no golden tensor " + name);
+  std::vector<T> out(tensor->bytes.size() / sizeof(T));
+  std::memcpy(out.data(), tensor->bytes.data(), tensor->bytes.size());
+  return out;
+}
+
+struct Recorded {
+  std::string folder;
+  std::string prefix;  // of one row of a batch
+  std::size_t row;
+};
+
+class RecordedGeneration : public testing::TestWithParam<Recorded> {};
+
+TEST_P(RecordedGeneration, EveryStepIsTheReferences) {
+  const auto& [folder, prefix, row] = GetParam();
+  const SafetensorsFile file = SafetensorsFile::open(kGolden + folder + "/tensors.safetensors");
+  std::ifstream in(kGolden + folder + "/case.json");
+  const nlohmann::json golden = nlohmann::json::parse(in);
+  const Engine engine = Engine::open(kGolden + "tiny");
+
+  const nlohmann::json& given = golden["settings"];
+  SessionSettings settings;
+  settings.denoise = {given["max_denoising_steps"],
+                      given["t_min"],
+                      given["t_max"],
+                      given["sampler_config"],
+                      given["stability_threshold"],
+                      given["confidence_threshold"]};
+  settings.max_tokens = given["max_new_tokens"];
+  settings.seed = golden["seed"][row];
+  settings.stop_ids = given["eos_token_id"].get<std::vector<std::int32_t>>();
+
+  const auto canvas = values<std::int32_t>(file, prefix + "canvas"), best = values<std::int32_t>(file, prefix + "best");
+  const auto next = values<std::int32_t>(file, prefix + "next_canvas");
+  const auto accepted = values<std::int32_t>(file, prefix + "accepted");
+  const auto done = values<std::int32_t>(file, prefix + "done"), frozen = values<std::int32_t>(file, prefix + "frozen");
+  const auto entropies = values<float>(file, prefix + "entropies");
+
+  Context c(2);
+  Session session(engine, settings, values<std::int32_t>(file, prefix + "prompt_ids"));
+  std::size_t step = 0, compared = 0;
+  std::vector<std::int32_t> working;
+  for (Progress progress = session.advance(c); progress != Progress::finished; progress = session.advance(c)) {
+    if (progress == Progress::canvas_committed) working.clear();
+    if (progress != Progress::canvas_refined) continue;
+    // A batch goes on while another row denoises; this row's frozen steps repeat its last one.
+    while (step < frozen.size() && frozen[step] != 0) ++step;
+    ASSERT_LT(step, done.size());
+    for (std::size_t i = 0; i < 16; ++i) {
+      const std::size_t at = 16 * step + i;
+      if (!working.empty()) {
+        ASSERT_EQ(working[i], canvas[at]) << "step " << step << " input, position " << i;
+      }
+      ASSERT_NEAR(session.canvas()->predictions()[i].entropy, entropies[at], 1e-3)
+          << "step " << step << " position " << i;
+      ASSERT_EQ(session.canvas()->accepted()[i], accepted[at]) << "step " << step << " position " << i;
+      ASSERT_EQ(session.canvas()->ids()[i], next[at]) << "step " << step << " position " << i;
+      ASSERT_EQ(session.canvas()->best()[i], best[at]) << "step " << step << " position " << i;
+    }
+    ASSERT_EQ(session.canvas()->done(), done[step] != 0 || session.canvas()->steps_left() == 0) << "step " << step;
+    working.assign(session.canvas()->ids().begin(), session.canvas()->ids().end());
+    ++step;
+    ++compared;
+  }
+  EXPECT_GE(compared, 8u);
+
+  // The reference pads behind the first stop id; the session ends with it.
+  std::vector<std::int32_t> expected = values<std::int32_t>(file, prefix + "new_ids");
+  const std::size_t stop = first_stop(expected, settings.stop_ids);
+  if (stop < expected.size()) expected.resize(stop + 1);
+  EXPECT_EQ(expected, std::vector<std::int32_t>(session.tokens().begin(), session.tokens().end()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, RecordedGeneration,
+                         testing::Values(Recorded{"generate", "", 0}, Recorded{"generate_stop", "", 0},
+                                         Recorded{"generate_eos", "", 0}, Recorded{"generate_batch", "row0.", 0},
+                                         Recorded{"generate_batch", "row1.", 1}));
+
+}  // namespace
+}  // namespace dgemma
