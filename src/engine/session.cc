@@ -23,10 +23,12 @@ Session::Session(const Engine& engine, SessionSettings settings, std::vector<std
       cache_(engine.config(), settings_.context),
       step_(entropy_bound_step(settings_.denoise.entropy_bound)) {
   const ModelConfig& config = engine.config();
-  if (config.canvas_length == 0) {
-    fail(ErrorKind::unsupported, "the checkpoint is autoregressive: it has no canvas and no self-conditioning weights");
+  if (settings_.mode == Mode::diffusion && config.canvas_length == 0) {
+    fail(ErrorKind::unsupported,
+         "the checkpoint is autoregressive: it has no canvas and no self-conditioning weights; use --mode ar");
   }
   settings_.denoise.validate();
+  settings_.sampling.validate();
   if (prompt_.empty()) bad_input("the prompt is empty: at least one token is needed");
   for (const std::int32_t id : prompt_) {
     if (id < 0 || id >= config.vocabulary) {
@@ -58,6 +60,7 @@ Progress Session::advance(Context& c) {
     encoded_ += count;
     return Progress::prompt_encoded;
   }
+  if (settings_.mode == Mode::autoregressive) return decode_token(c);
   if (!canvas_) start_canvas();
   if (!canvas_->done()) {
     denoise(c);
@@ -70,6 +73,7 @@ void Session::encode(Context& c, std::span<const std::int32_t> ids) {
   const Pass pass({{Role::encoder, static_cast<std::int64_t>(ids.size()), &cache_}});
   embed_pass(c, engine_.config(), engine_.weights(), pass, ids, {}, activations_);
   stack_forward(c, engine_.config(), engine_.weights(), pass, activations_);
+  last_row_ = pass.rows() - 1;
 }
 
 void Session::start_canvas() {
@@ -126,6 +130,23 @@ Progress Session::commit(Context& c) {
   if (finished_) return Progress::finished;
   canvas_.reset();
   return Progress::canvas_committed;
+}
+
+// One token: the last prompt row's logits are there when the prompt is encoded; a committed token is encoded before the
+// next one.
+Progress Session::decode_token(Context& c) {
+  const ModelConfig& config = engine_.config();
+  if (!tokens_.empty()) encode(c, std::span(tokens_).last(1));
+  const View normed = normed_.reshape(1, config.hidden), logits = logits_.reshape(1, config.vocabulary);
+  final_norm(c, config, engine_.weights(), normed, activations_.slots().x.slice(last_row_, 1));
+  head_logits(c, logits, normed, engine_.weights().head, config.final_logit_softcapping);
+  const double uniform = random_uniform(settings_.seed, 0, tokens_.size());
+  const std::int32_t id =
+      sample_token({logits.data, static_cast<std::size_t>(logits.cols)}, settings_.sampling, uniform);
+  tokens_.push_back(id);
+  const bool stop = std::find(settings_.stop_ids.begin(), settings_.stop_ids.end(), id) != settings_.stop_ids.end();
+  finished_ = stop || static_cast<std::int64_t>(tokens_.size()) == settings_.max_tokens;
+  return finished_ ? Progress::finished : Progress::token_committed;
 }
 
 }  // namespace dgemma

@@ -10,13 +10,17 @@
 #include "diffusion/canvas.h"
 #include "diffusion/metrics.h"
 #include "engine/engine.h"
+#include "engine/token_sampler.h"
 #include "model/forward.h"
 #include "ops/context.h"
 #include "ops/head.h"
 
 namespace dgemma {
 
+enum class Mode { diffusion, autoregressive };
+
 struct SessionSettings {
+  Mode mode = Mode::diffusion;
   DenoiseSettings denoise;
   std::int64_t max_tokens = 256;     // committed tokens, exact
   std::int64_t context = 4096;       // most positions of prompt and answer
@@ -24,12 +28,14 @@ struct SessionSettings {
   std::uint64_t seed = 0;
   bool noise_free = false;  // accepted positions take the argmax
   std::vector<std::int32_t> stop_ids;
+  TokenSampling sampling;  // autoregressive mode
 };
 
 enum class Progress {
   prompt_encoded,    // a chunk of the prompt is in the cache
   canvas_refined,    // one denoising step is done
-  canvas_committed,  // tokens() grew
+  canvas_committed,  // tokens() grew by a canvas
+  token_committed,   // tokens() grew by one token (autoregressive mode)
   finished,          // a stop id was committed, or max_tokens reached
 };
 
@@ -51,6 +57,7 @@ class Session {
   void start_canvas();
   void denoise(Context& c);
   Progress commit(Context& c);
+  Progress decode_token(Context& c);
   std::uint64_t stream(std::uint64_t within_canvas) const;
 
   const Engine& engine_;
@@ -61,7 +68,8 @@ class Session {
   Activations activations_;
   std::optional<Canvas> canvas_;
   std::unique_ptr<Step> step_;
-  Matrix normed_, signal_;
+  Matrix normed_, signal_, logits_;
+  std::int64_t last_row_ = 0;  // row of the newest encoded position in the activations
   HeadBuffers head_buffers_;
   std::vector<RowPrediction> predictions_;
   std::vector<CanvasRecord> records_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 namespace dgemma {
@@ -66,6 +67,49 @@ TEST(Session, RefusesImpossiblePrompts) {
   SessionSettings small = settings;
   small.context = 3;
   EXPECT_THROW(Session(engine, small, {1, 2, 3}), Error);
+}
+
+// Greedy decoding with the cache equals encoding the whole prefix anew for every token.
+TEST(Autoregressive, CachedEqualsFromScratch) {
+  const Engine engine = Engine::open(kTiny);
+  SessionSettings settings = settings_of(engine);
+  settings.mode = Mode::autoregressive;
+  settings.stop_ids = {};
+  settings.max_tokens = 30;
+  const std::vector<std::int32_t> prompt{2, 105, 300, 17, 5};
+  Context c(2);
+  Session session(engine, settings, prompt);
+  while (session.advance(c) != Progress::finished) continue;
+  ASSERT_EQ(session.tokens().size(), 30u);
+  std::vector<std::int32_t> prefix = prompt;
+  settings.max_tokens = 1;
+  for (const std::int32_t id : session.tokens()) {
+    Session fresh(engine, settings, prefix);
+    while (fresh.advance(c) != Progress::finished) continue;
+    ASSERT_EQ(fresh.tokens()[0], id);
+    prefix.push_back(id);
+  }
+}
+
+// The kept sets worked by hand: probabilities 0.5, 0.3, 0.15, 0.05.
+TEST(TokenSampler, KeptSets) {
+  std::vector<float> logits;
+  for (const double p : {0.15, 0.5, 0.05, 0.3}) logits.push_back(static_cast<float>(std::log(p)));
+  const auto at = [&](TokenSampling sampling, double uniform) {
+    sampling.temperature = 1;
+    return sample_token(logits, sampling, uniform);
+  };
+  EXPECT_EQ(at({}, 0.49), 1);
+  EXPECT_EQ(at({}, 0.51), 3);
+  EXPECT_EQ(at({}, 0.81), 0);
+  EXPECT_EQ(at({}, 0.96), 2);
+  EXPECT_EQ(at({.top_k = 2}, 0.999), 3);
+  EXPECT_EQ(at({.top_k = 2}, 0.62), 1);  // 0.5 / 0.8 = 0.625
+  EXPECT_EQ(at({.top_p = 0.7f}, 0.999), 3);
+  EXPECT_EQ(at({.top_p = 0.49f}, 0.999), 1);
+  EXPECT_EQ(at({.min_p = 0.25f}, 0.999), 0);
+  EXPECT_EQ(sample_token(logits, {}, 0.999), 1);
+  EXPECT_THROW(TokenSampling{.top_p = 0}.validate(), Error);
 }
 
 // Equations 7 to 10 on numbers worked by hand.
