@@ -15,6 +15,20 @@ inline void for_each_block(const void* blocks, float* out, std::int64_t elements
   for (std::int64_t i = 0; i < count; ++i) decode(in + i * kBytes, out + i * kElements);
 }
 
+// The same in the other direction: encode(in of a block, the block's bytes).
+template <int kElements, int kBytes, typename Encode>
+inline void for_each_block_out(const float* in, void* blocks, std::int64_t elements, Encode encode) {
+  auto* out = static_cast<Byte*>(blocks);
+  const std::int64_t count = elements / kElements;
+  for (std::int64_t i = 0; i < count; ++i) encode(in + i * kElements, out + i * kBytes);
+}
+
+// The whole part of value within 0 .. top; a NaN gives 0.
+inline Byte truncated_code(float value, int top) {
+  const float capped = value < static_cast<float>(top) ? value : static_cast<float>(top);
+  return static_cast<Byte>(capped > 0.0f ? static_cast<int>(capped) : 0);
+}
+
 // The sixteen levels of IQ4_NL and IQ4_XS.
 inline constexpr float kIq4Table[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
 
