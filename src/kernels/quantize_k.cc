@@ -3,6 +3,7 @@
 // from several starts; then the integer scales are searched around the rounded ones, with codes chosen anew for each,
 // and the super-block's half scales are fitted to what came out.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -22,9 +23,14 @@ constexpr int kSuper = 256;
 // them.
 constexpr int kRefits = 3;
 
-inline float clamped(float value, float low, float high) {  // a NaN gives low
-  const float capped = value < high ? value : high;
-  return capped > low ? capped : low;
+// value within 0 .. high, then its whole part; a NaN gives one of the ends. Compared as integers, in whose order
+// non-negative floats are too: the vectoriser takes these, not comparisons of floats, which could trap.
+inline int whole_within(float value, float high) {
+  std::int32_t bits = std::bit_cast<std::int32_t>(value);
+  const std::int32_t high_bits = std::bit_cast<std::int32_t>(high);
+  bits = bits > 0 ? bits : 0;
+  bits = bits < high_bits ? bits : high_bits;
+  return static_cast<int>(std::bit_cast<float>(bits));
 }
 
 // Sum of kCount terms (a power of two) by halving: each step is a vector addition, where a running sum would be a
@@ -64,7 +70,7 @@ float range_codes(const float* x, const float* w, RangeFit fit, int top, float* 
   const float limit = static_cast<float>(top) + 0.25f;
   float errors[kRange];
   for (int i = 0; i < kRange; ++i) {
-    codes[i] = static_cast<float>(static_cast<int>(clamped((x[i] + fit.min) * inverse + 0.5f, 0.0f, limit)));
+    codes[i] = static_cast<float>(whole_within((x[i] + fit.min) * inverse + 0.5f, limit));
     const float e = fit.scale * codes[i] - fit.min - x[i];
     errors[i] = w[i] * e * e;
   }
@@ -139,8 +145,8 @@ void choose_range_scales(const float* x, const float* w, const RangeFit* fits, i
   for (int block = 0; block < 8; ++block) {
     const float* xb = x + kRange * block;
     const float* wb = w + kRange * block;
-    const int scale = static_cast<int>(clamped(fits[block].scale * inverse + 0.5f, 0.0f, 63.25f));
-    const int min = static_cast<int>(clamped(fits[block].min * inverse_min + 0.5f, 0.0f, 63.25f));
+    const int scale = whole_within(fits[block].scale * inverse + 0.5f, 63.25f);
+    const int min = whole_within(fits[block].min * inverse_min + 0.5f, 63.25f);
     float best_error = INFINITY;
     float codes[kRange];
     for (int s = std::max(scale - 2, 0); s <= std::min(scale + 2, 63); ++s) {
@@ -222,7 +228,7 @@ float signed_codes(const float* x, const float* w, float scale, float* __restric
   const float inverse = scale != 0.0f ? 1.0f / scale : 0.0f;
   float errors[kSigned];
   for (int i = 0; i < kSigned; ++i) {
-    codes[i] = static_cast<float>(static_cast<int>(clamped(x[i] * inverse + 32.5f, 0.0f, 63.25f)) - 32);
+    codes[i] = static_cast<float>(whole_within(x[i] * inverse + 32.5f, 63.25f) - 32);
     const float e = scale * codes[i] - x[i];
     errors[i] = w[i] * e * e;
   }
@@ -271,7 +277,7 @@ void choose_signed_scales(const float* x, const float* w, const float* fits, Sig
   for (int block = 0; block < 16; ++block) {
     const float* xb = x + kSigned * block;
     const float* wb = w + kSigned * block;
-    const int scale = static_cast<int>(clamped(std::round(fits[block] * inverse), -128.0f, 127.0f));
+    const int scale = whole_within(fits[block] * inverse + 128.5f, 255.25f) - 128;
     float best_error = INFINITY;
     float codes[kSigned];
     for (int s = std::max(scale - 3, -128); s <= std::min(scale + 3, 127); ++s) {
