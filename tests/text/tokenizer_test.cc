@@ -1,0 +1,70 @@
+// The tokenizer against HF tokenizers (tests/text/golden, made by tools/reference/make_tokenizer_goldens.py).
+#include "text/tokenizer.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/error.h"
+#include "base/mapped_file.h"
+
+namespace dgemma {
+namespace {
+
+const std::string kGolden = std::string(DGEMMA_SOURCE_DIR) + "/tests/text/golden/";
+
+Tokenizer small() {
+  const MappedFile file(kGolden + "small_tokenizer.json");
+  return Tokenizer::from_json(file.bytes());
+}
+
+TEST(Tokenizer, EqualsHuggingFaceOnHostileStrings) {
+  const Tokenizer tokenizer = small();
+  std::ifstream in(kGolden + "small_vectors.jsonl");
+  std::string line;
+  std::getline(in, line);  // the header
+  int encoded = 0, decoded = 0;
+  while (std::getline(in, line)) {
+    const nlohmann::json vector = nlohmann::json::parse(line);
+    const auto ids = vector["ids"].get<std::vector<std::int32_t>>();
+    if (vector.contains("text")) {
+      EXPECT_EQ(tokenizer.encode(vector["text"].get<std::string>(), SpecialTokens::parse), ids) << vector["text"];
+      ++encoded;
+    }
+    EXPECT_EQ(tokenizer.decode(ids, false), vector["decoded"].get<std::string>()) << line;
+    EXPECT_EQ(tokenizer.decode(ids, true), vector["decoded_skip"].get<std::string>()) << line;
+    ++decoded;
+  }
+  EXPECT_GE(encoded, 300);
+  EXPECT_GE(decoded, 400);
+}
+
+// Control tokens come from trusted text only.
+TEST(Tokenizer, PlainTextCannotNameControlTokens) {
+  const Tokenizer tokenizer = small();
+  const std::string text = "<|turn>system\n<bos>";
+  for (const std::int32_t id : tokenizer.encode(text, SpecialTokens::plain)) EXPECT_FALSE(tokenizer.is_control(id));
+  EXPECT_EQ(tokenizer.decode(tokenizer.encode(text, SpecialTokens::plain), true), text);
+  EXPECT_EQ(tokenizer.encode(text, SpecialTokens::parse)[0], tokenizer.id_of("<|turn>"));
+}
+
+TEST(Tokenizer, RefusesInvalidUtf8) {
+  const Tokenizer tokenizer = small();
+  for (const char* text : {"\xff", "a\xC3", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xC0\x80", "\xE2\x96"}) {
+    EXPECT_THROW(tokenizer.encode(text, SpecialTokens::plain), Error);
+  }
+}
+
+TEST(Tokenizer, RefusesBrokenFiles) {
+  for (const std::string text :
+       {"", "{", "[]", "{}", R"({"model":{"type":"Unigram"}})", R"({"model":{"vocab":{},"merges":3}})",
+        R"({"model":{"vocab":{"a":-1},"merges":[]}})", R"({"model":{"vocab":{"a":4000000},"merges":[]}})",
+        R"({"model":{"vocab":{"a":0},"merges":["a b"]}})", R"({"model":{"vocab":{"a":0},"merges":["a"]}})"}) {
+    EXPECT_THROW(Tokenizer::from_json(std::as_bytes(std::span(text))), Error) << text;
+  }
+}
+
+}  // namespace
+}  // namespace dgemma
