@@ -1,7 +1,6 @@
 // The formats without super-blocks, and the choice by type id; blocks of 256 are in dequantize_k.cc.
 #include "kernels/dequantize.h"
 
-#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -14,21 +13,20 @@ namespace {
 
 using namespace quant;
 
-// Bit i of a word, as a table: a test against it vectorises where a shift by a varying count does not (SSE2).
-constexpr auto kBit = [] {
-  std::array<std::uint32_t, 32> bits{};
-  for (int i = 0; i < 32; ++i) bits[static_cast<std::size_t>(i)] = std::uint32_t{1} << i;
-  return bits;
-}();
-
-// Five-bit codes of a Q5_0 or Q5_1 block: element i has bit i of `high` above its nibble.
-inline void unpack_five_bits(const Byte* high_bytes, const Byte* nibbles, std::int32_t* __restrict codes) {
-  std::uint32_t high;
-  std::memcpy(&high, high_bytes, sizeof high);
-  for (int i = 0; i < 16; ++i)
-    codes[i] = (nibbles[i] & 15) + ((high & kBit[static_cast<std::size_t>(i)]) != 0 ? 16 : 0);
-  for (int i = 0; i < 16; ++i) {
-    codes[i + 16] = (nibbles[i] >> 4) + ((high & kBit[static_cast<std::size_t>(i) + 16]) != 0 ? 16 : 0);
+// y[i] = d code + m for the five-bit codes of a Q5_0 or Q5_1 block: element i has bit i of `high` above its nibble.
+// Eight codes at a time are made in a word: each byte of it gets the eight bits, keeps its own, and carries it to
+// bit 7.
+inline void decode_five_bits(const Byte* high, const Byte* nibbles, int offset, float d, float m, float* __restrict y) {
+  constexpr std::uint64_t kEach = 0x0101010101010101u;
+  for (int part = 0; part < 4; ++part) {
+    std::uint64_t q;
+    std::memcpy(&q, nibbles + 8 * (part % 2), sizeof q);
+    const std::uint64_t low = (part < 2 ? q : q >> 4) & (15 * kEach);
+    const std::uint64_t own = (high[part] * kEach) & 0x8040201008040201u;
+    const std::uint64_t word = low | (((own + 127 * kEach) >> 3) & (16 * kEach));
+    Byte codes[8];
+    std::memcpy(codes, &word, sizeof word);
+    for (int i = 0; i < 8; ++i) y[8 * part + i] = d * static_cast<float>(codes[i] - offset) + m;
   }
 }
 
@@ -85,21 +83,14 @@ void dequantize_q4_1(const void* blocks, float* out, std::int64_t elements) {
 }
 
 void dequantize_q5_0(const void* blocks, float* out, std::int64_t elements) {
-  for_each_block<32, 22>(blocks, out, elements, [](const Byte* in, float* __restrict y) {
-    const float d = half::load(in);
-    std::int32_t codes[32];
-    unpack_five_bits(in + 2, in + 6, codes);
-    for (int i = 0; i < 32; ++i) y[i] = d * static_cast<float>(codes[i] - 16);
+  for_each_block<32, 22>(blocks, out, elements, [](const Byte* in, float* y) {
+    decode_five_bits(in + 2, in + 6, 16, half::load(in), -0.0f, y);  // adding -0 changes no bit
   });
 }
 
 void dequantize_q5_1(const void* blocks, float* out, std::int64_t elements) {
-  for_each_block<32, 24>(blocks, out, elements, [](const Byte* in, float* __restrict y) {
-    const float d = half::load(in);
-    const float m = half::load(in + 2);
-    std::int32_t codes[32];
-    unpack_five_bits(in + 4, in + 8, codes);
-    for (int i = 0; i < 32; ++i) y[i] = d * static_cast<float>(codes[i]) + m;
+  for_each_block<32, 24>(blocks, out, elements, [](const Byte* in, float* y) {
+    decode_five_bits(in + 4, in + 8, 0, half::load(in), half::load(in + 2), y);
   });
 }
 
