@@ -13,10 +13,10 @@ namespace {
 
 using namespace quant;
 
-// y[i] = d code + m for the five-bit codes of a Q5_0 or Q5_1 block: element i has bit i of `high` above its nibble.
-// Eight codes at a time are made in a word: each byte of it gets the eight bits, keeps its own, and carries it to
-// bit 7.
-inline void decode_five_bits(const Byte* high, const Byte* nibbles, int offset, float d, float m, float* __restrict y) {
+// y[i] = d (code - 16 + back) + m for the five-bit codes of a Q5_0 or Q5_1 block: element i has bit i of `high` above
+// its nibble. Eight codes at a time are made in a word: each byte of it gets the eight bits, keeps its own, and carries
+// it to bit 7.
+inline void decode_five_bits(const Byte* high, const Byte* nibbles, float back, float d, float m, float* __restrict y) {
   constexpr std::uint64_t kEach = 0x0101010101010101u;
   for (int part = 0; part < 4; ++part) {
     std::uint64_t q;
@@ -26,7 +26,7 @@ inline void decode_five_bits(const Byte* high, const Byte* nibbles, int offset, 
     const std::uint64_t word = low | (((own + 127 * kEach) >> 3) & (16 * kEach));
     Byte codes[8];
     std::memcpy(codes, &word, sizeof word);
-    for (int i = 0; i < 8; ++i) y[8 * part + i] = d * static_cast<float>(codes[i] - offset) + m;
+    for (int i = 0; i < 8; ++i) y[8 * part + i] = d * (static_cast<float>(codes[i] - 16) + back) + m;
   }
 }
 
@@ -84,13 +84,13 @@ void dequantize_q4_1(const void* blocks, float* out, std::int64_t elements) {
 
 void dequantize_q5_0(const void* blocks, float* out, std::int64_t elements) {
   for_each_block<32, 22>(blocks, out, elements, [](const Byte* in, float* y) {
-    decode_five_bits(in + 2, in + 6, 16, half::load(in), -0.0f, y);  // adding -0 changes no bit
+    decode_five_bits(in + 2, in + 6, -0.0f, half::load(in), -0.0f, y);  // adding -0.0 changes nothing
   });
 }
 
 void dequantize_q5_1(const void* blocks, float* out, std::int64_t elements) {
   for_each_block<32, 24>(blocks, out, elements, [](const Byte* in, float* y) {
-    decode_five_bits(in + 4, in + 8, 0, half::load(in), half::load(in + 2), y);
+    decode_five_bits(in + 4, in + 8, 16.0f, half::load(in), half::load(in + 2), y);
   });
 }
 
