@@ -65,6 +65,7 @@ GenerationDefaults parse_generation_config(std::string_view json) {
 }
 
 Engine Engine::open(const std::filesystem::path& path) {
+  if (!std::filesystem::exists(path)) bad_input("{}: there is no such model", path.string());
   if (!std::filesystem::is_directory(path)) {
     fail(ErrorKind::unsupported, "{}: expected a directory with config.json and safetensors", path.string());
   }
@@ -76,7 +77,19 @@ Engine Engine::open(const std::filesystem::path& path) {
   }
   engine.checkpoint_ = std::make_unique<SafetensorsFile>(SafetensorsFile::open_directory(path));
   engine.weights_ = bind(*engine.checkpoint_, Naming::hugging_face, engine.config_);
+  if (std::filesystem::exists(path / "tokenizer.json")) {
+    engine.tokenizer_ = Tokenizer::from_json(MappedFile(path / "tokenizer.json").bytes());
+    if (engine.tokenizer_->size() > engine.config_.vocabulary) {
+      bad_input("{}: tokenizer.json has {} pieces, the model's vocabulary {}; the files do not belong together",
+                path.string(), engine.tokenizer_->size(), engine.config_.vocabulary);
+    }
+  }
   return engine;
+}
+
+const Tokenizer& Engine::tokenizer() const {
+  if (!tokenizer_) bad_input("the checkpoint has no tokenizer.json; copy it from where the model came from");
+  return *tokenizer_;
 }
 
 }  // namespace dgemma

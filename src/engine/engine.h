@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "format/checkpoint.h"
 #include "model/config.h"
 #include "model/weights.h"
+#include "text/tokenizer.h"
 
 namespace dgemma {
 
@@ -26,13 +28,17 @@ GenerationDefaults parse_generation_config(std::string_view json);
 
 class Engine {
  public:
-  // `path`: a directory with config.json, safetensors and, optionally, generation_config.json. Throws bad_input or
+  // `path`: a directory with config.json, safetensors and, where the checkpoint has them, generation_config.json and
+  // tokenizer.json. Throws bad_input or
   // unsupported.
   static Engine open(const std::filesystem::path& path);
 
   const ModelConfig& config() const { return config_; }
   const Weights& weights() const { return weights_; }
   const GenerationDefaults& defaults() const { return defaults_; }
+  const Checkpoint& checkpoint() const { return *checkpoint_; }
+  // Throws bad_input when the checkpoint came without a tokenizer.
+  const Tokenizer& tokenizer() const;
 
  private:
   Engine() = default;
@@ -41,6 +47,7 @@ class Engine {
   ModelConfig config_;
   Weights weights_;
   GenerationDefaults defaults_;
+  std::optional<Tokenizer> tokenizer_;
 };
 
 }  // namespace dgemma

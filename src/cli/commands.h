@@ -1,0 +1,11 @@
+// The subcommands: each adds itself to the parser, runs inside its callback and leaves its exit code in `result`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace dgemma {
+
+void add_generate(CLI::App& app, int& result);
+void add_inspect(CLI::App& app, int& result);
+
+}  // namespace dgemma
