@@ -88,23 +88,38 @@ void dequantize_q5_k(const void* blocks, float* out, std::int64_t elements) {
   });
 }
 
+namespace {
+
+// Elements 32 kQuarter .. + 31 of a half of Q6_K; the shifts are constants, which the vectoriser needs.
+template <int kQuarter>
+inline void decode_q6_k_quarter(const Byte* low, const Byte* high, const Byte* scales, float d, float* __restrict y) {
+  low += 32 * (kQuarter % 2);
+  for (int part = 0; part < 2; ++part) {
+    const float scale = d * static_cast<float>(static_cast<std::int8_t>(scales[2 * kQuarter + part]));
+    for (int i = 16 * part; i < 16 * part + 16; ++i) {
+      const Byte code =
+          static_cast<Byte>(((low[i] >> (kQuarter / 2 * 4)) & 15) | (((high[i] >> (2 * kQuarter)) & 3) << 4));
+      y[32 * kQuarter + i] = scale * static_cast<float>(code - 32);
+    }
+  }
+}
+
+}  // namespace
+
 // ql[128], qh[64], int8 sc[16], d. In each half of 128: quarter k takes its low nibbles from ql[32 (k mod 2) + l] (low
 // for k < 2, high after) and its top two bits from field k of qh[l].
 void dequantize_q6_k(const void* blocks, float* out, std::int64_t elements) {
-  for_each_block<256, 210>(blocks, out, elements, [](const Byte* in, float* __restrict y) {
+  for_each_block<256, 210>(blocks, out, elements, [](const Byte* in, float* y) {
     const float d = half::load(in + 208);
-    for (int group = 0; group < 16; ++group) {
-      const int part = group / 8;
-      const int quarter = group / 2 % 4;
-      const Byte* low = in + 64 * part + 32 * (quarter % 2) + 16 * (group % 2);
-      const Byte* high = in + 128 + 32 * part + 16 * (group % 2);
-      const int low_shift = quarter < 2 ? 0 : 4;
-      const int high_shift = 2 * quarter;
-      const float scale = d * static_cast<float>(static_cast<std::int8_t>(in[192 + group]));
-      for (int i = 0; i < 16; ++i) {
-        const int code = ((low[i] >> low_shift) & 15) | (((high[i] >> high_shift) & 3) << 4);
-        y[16 * group + i] = scale * static_cast<float>(code - 32);
-      }
+    for (int part = 0; part < 2; ++part) {
+      const Byte* low = in + 64 * part;
+      const Byte* high = in + 128 + 32 * part;
+      const Byte* scales = in + 192 + 8 * part;
+      float* y_part = y + 128 * part;
+      decode_q6_k_quarter<0>(low, high, scales, d, y_part);
+      decode_q6_k_quarter<1>(low, high, scales, d, y_part);
+      decode_q6_k_quarter<2>(low, high, scales, d, y_part);
+      decode_q6_k_quarter<3>(low, high, scales, d, y_part);
     }
   });
 }

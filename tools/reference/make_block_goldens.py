@@ -11,6 +11,7 @@ number modulo s, so that the 64 blocks together check each position 64 / s times
 """
 
 import ctypes
+import importlib.metadata
 import json
 import pathlib
 import sys
@@ -111,7 +112,9 @@ def main():
     old = json.loads(case_file.read_text()) if case_file.exists() else {}
     case = {
         "generator": "tools/reference/make_block_goldens.py",
-        "gguf": "0.19.0",
+        "command": "python tools/reference/make_block_goldens.py tests/kernels/golden LIBGGML",
+        "gguf": importlib.metadata.version("gguf"),
+        "numpy": numpy.__version__,
         "ggml": "ggml-quants.c of llama.cpp as vendored in llama_cpp_python 0.3.36 (K-quants, no importance matrix)",
         "seed": 1,
         "stride": write_decoding(folder, numpy.random.default_rng(1)),
