@@ -14,6 +14,7 @@ import json
 import math
 import pathlib
 import time
+import types
 
 import numpy
 import torch
@@ -96,36 +97,59 @@ def make_model(order):
     return model
 
 
-def loss_of(model, pairs, generator):
+class Prefix:
+    """Encoder keys and values as the decoder reads them: the first `length` positions, every row `draws` times."""
+
+    is_compileable = False
+
+    def __init__(self, layers):
+        self.layers = layers
+
+    @classmethod
+    def of(cls, cache, length, draws):
+        def view(tensor):
+            return tensor[:, :, :length].repeat(draws, 1, 1, 1)
+
+        return cls([types.SimpleNamespace(keys=view(l.keys), values=view(l.values)) for l in cache.layers])
+
+    def first(self, rows):
+        return Prefix([types.SimpleNamespace(keys=l.keys[:rows], values=l.values[:rows]) for l in self.layers])
+
+
+def loss_of(model, pairs, generator, draws):
+    """Encoder and decoder loss; each puzzle is corrupted `draws` times behind one encoder pass."""
     prompts = torch.from_numpy(sudoku.prompt_ids(pairs[:, 0]))
     answers = torch.from_numpy(sudoku.answer_ids(pairs[:, 1]))
-    batch, length = answers.shape
-    start = prompts.shape[1]
+    start, length = prompts.shape[1], answers.shape[1]
     vocabulary = len(sudoku.VOCABULARY)
 
     encoded = model.model.encoder(input_ids=torch.cat([prompts, answers[:, :-1]], dim=1))
     cap = model.final_logit_softcapping
     logits = torch.tanh(model.lm_head(encoded.last_hidden_state[:, start - 1 :]) / cap) * cap
     encoder_loss = F.cross_entropy(logits.reshape(-1, vocabulary), answers.reshape(-1))
-    cache = encoded.past_key_values
-    for layer in cache.layers:  # the canvas sees the prompt only; the window is wider than both
-        layer.keys, layer.values = layer.keys[:, :, :start], layer.values[:, :, :start]
+    # The canvas sees the prompt only; the window is wider than both.
+    prefix = Prefix.of(encoded.past_key_values, start, draws)
 
-    t = torch.rand(batch, 1, generator=generator)
-    noise = torch.randint(0, vocabulary, answers.shape, generator=generator)
-    canvas = torch.where(torch.rand(answers.shape, generator=generator) < t, noise, answers)
+    clean = answers.repeat(draws, 1)
+    t = torch.rand(len(clean), 1, generator=generator)
+    noise = torch.randint(0, vocabulary, clean.shape, generator=generator)
+    canvas = torch.where(torch.rand(clean.shape, generator=generator) < t, noise, clean)
     positions = torch.arange(start, start + length)[None]
-    conditioned = torch.rand(batch, generator=generator) < 0.5
+    # The rows are in random order, so that the first half is a random half.
+    half = len(clean) // 2
+    carried = torch.zeros(*clean.shape, vocabulary)
     with torch.no_grad():
-        before = model(decoder_input_ids=canvas, past_key_values=cache, decoder_position_ids=positions).logits
+        carried[:half] = model(
+            decoder_input_ids=canvas[:half], past_key_values=prefix.first(half), decoder_position_ids=positions
+        ).logits
     logits = model(
         decoder_input_ids=canvas,
-        past_key_values=cache,
+        past_key_values=prefix,
         decoder_position_ids=positions,
-        self_conditioning_logits=before,
-        self_conditioning_mask=conditioned,
+        self_conditioning_logits=carried,
+        self_conditioning_mask=torch.arange(len(clean)) < half,
     ).logits
-    decoder_loss = F.cross_entropy(logits.reshape(-1, vocabulary), answers.reshape(-1))
+    decoder_loss = F.cross_entropy(logits.reshape(-1, vocabulary), clean.reshape(-1))
     return encoder_loss, decoder_loss
 
 
@@ -155,7 +179,7 @@ def pools(order, folder, size):
     return data["train"], data["held"]
 
 
-def train(order, folder, minutes, batch, peak):
+def train(order, folder, minutes, batch, peak, draws):
     folder.mkdir(parents=True, exist_ok=True)
     train_pairs, held = pools(order, folder, SIZES[order])
     hidden_from_training = {pair[0].tobytes() for pair in held}
@@ -192,7 +216,7 @@ def train(order, folder, minutes, batch, peak):
         rate = peak * min(1, (step + 1) / 100) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * progress)))
         for group in optimizer.param_groups:
             group["lr"] = rate
-        encoder_loss, decoder_loss = loss_of(model, pairs, generator)
+        encoder_loss, decoder_loss = loss_of(model, pairs, generator, draws)
         optimizer.zero_grad()
         (encoder_loss + decoder_loss).backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
@@ -252,6 +276,7 @@ def main():
     parser.add_argument("--minutes", type=float, default=90)
     parser.add_argument("--batch", type=int, default=96)
     parser.add_argument("--peak", type=float, default=1e-3)
+    parser.add_argument("--draws", type=int, default=2)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--export", type=pathlib.Path)
     arguments = parser.parse_args()
@@ -259,7 +284,7 @@ def main():
     if arguments.export:
         export(arguments.order, arguments.out, arguments.export)
     else:
-        train(arguments.order, arguments.out, arguments.minutes, arguments.batch, arguments.peak)
+        train(arguments.order, arguments.out, arguments.minutes, arguments.batch, arguments.peak, arguments.draws)
 
 
 if __name__ == "__main__":
