@@ -89,6 +89,25 @@ TEST(Dequantize, F32AndBf16AreTheirBits) {
   EXPECT_EQ(std::bit_cast<std::uint32_t>(copy[3]), 0x7fc10000u);
 }
 
+TEST(Dequantize, OddScaleBytesOfMicroScaledFloats) {  // as ggml has them, all with the entry 1.5 (doubled: 3)
+  unsigned char block[36];
+  float out[64];
+  std::memset(block, 0x33, sizeof block);
+  block[0] = 254;
+  dequantize_mxfp4(block, out, 32);
+  EXPECT_EQ(out[0], 1.5f * 0x1p127f);
+  block[0] = 255;
+  dequantize_mxfp4(block, out, 32);
+  EXPECT_EQ(out[31], std::numeric_limits<float>::infinity());  // 3 * 2^127
+  const unsigned char scales[] = {0x7f, 0xff, 0x85, 0x80};
+  std::copy_n(scales, 4, block);
+  dequantize_nvfp4(block, out, 64);
+  EXPECT_EQ(out[0], 0.0f);
+  EXPECT_EQ(out[16], 1.5f * 480.0f);
+  EXPECT_EQ(out[32], 1.5f * 5 * 0x1p-9f);
+  EXPECT_EQ(out[48], 0.0f);
+}
+
 TEST(Dequantize, EveryByteIsAccepted) {
   for (const BlockType& type : kBlockTypes) {
     for (const int byte : {0x00, 0x7f, 0x80, 0xff}) {
