@@ -231,6 +231,22 @@ void Tokenizer::merge(std::vector<std::int32_t>& symbols) const {
   std::erase(symbols, -1);
 }
 
+std::string Tokenizer::text_of(std::int32_t id) const {
+  if (id < 0 || id >= size()) return {};
+  if (byte_of_[id] >= 0) return std::string(1, static_cast<char>(byte_of_[id]));
+  const std::string_view piece = pieces_[id];
+  std::string text;
+  for (std::size_t at = 0; at < piece.size();) {
+    if (!is_control(id) && piece.substr(at).starts_with(kSpace)) {
+      text += ' ';
+      at += kSpace.size();
+    } else {
+      text += piece[at++];
+    }
+  }
+  return text;
+}
+
 std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_special) const {
   std::string out, bytes;
   const auto flush = [&] {
@@ -244,19 +260,11 @@ std::string Tokenizer::decode(std::span<const std::int32_t> ids, bool skip_speci
   for (const std::int32_t id : ids) {
     if (id < 0 || id >= size() || (skip_special && is_control(id))) continue;
     if (byte_of_[id] >= 0) {
-      bytes.push_back(static_cast<char>(byte_of_[id]));
+      bytes += text_of(id);
       continue;
     }
     flush();
-    const std::string& piece = pieces_[id];
-    for (std::size_t at = 0; at < piece.size();) {
-      if (!is_control(id) && std::string_view(piece).substr(at).starts_with(kSpace)) {
-        out.push_back(' ');
-        at += kSpace.size();
-      } else {
-        out.push_back(piece[at++]);
-      }
-    }
+    out += text_of(id);
   }
   flush();
   return out;

@@ -34,6 +34,11 @@ class Tokenizer {
   // The id of a piece or control token, or -1.
   std::int32_t id_of(std::string_view piece) const;
   bool is_control(std::int32_t id) const;
+  // A piece <0xNN> that stands for one byte.
+  bool is_byte(std::int32_t id) const { return id >= 0 && id < size() && byte_of_[static_cast<std::size_t>(id)] >= 0; }
+  // What the id alone contributes to a text: a byte piece its byte, a control token its literal, other pieces their
+  // text with U+2581 as a space; empty outside the vocabulary.
+  std::string text_of(std::int32_t id) const;
 
  private:
   struct Merge {
