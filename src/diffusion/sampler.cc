@@ -33,7 +33,22 @@ class EntropyBoundStep : public Step {
   float bound_;
 };
 
+class DiscreteEulerStep : public Step {
+ public:
+  void apply(std::span<std::int32_t> canvas, std::span<std::uint8_t> accepted,
+             std::span<const RowPrediction> predictions, int steps_left, const StepNoise& noise) const override {
+    DGEMMA_CHECK(canvas.size() == predictions.size() && accepted.size() == canvas.size() && steps_left >= 1);
+    const double jump = 1.0 / steps_left;
+    for (std::size_t i = 0; i < canvas.size(); ++i) {
+      accepted[i] = noise.uniform(static_cast<std::int64_t>(i)) < jump ? 1 : 0;
+      if (accepted[i] != 0) canvas[i] = predictions[i].sample;
+    }
+  }
+};
+
 }  // namespace
+
+std::unique_ptr<Step> discrete_euler_step() { return std::make_unique<DiscreteEulerStep>(); }
 
 std::unique_ptr<Step> entropy_bound_step(float bound) { return std::make_unique<EntropyBoundStep>(bound); }
 

@@ -30,4 +30,9 @@ class Step {
 // `bound` nats; the others become uniform random ids. There is no memory: every position is decided anew at every step.
 std::unique_ptr<Step> entropy_bound_step(float bound);
 
+// The discrete Euler update of flow matching (report, footnote 2): x' ~ (1 - r) delta(x) + r p with
+// r = dt |kappa'_t| / (1 - kappa_t). For kappa_t = 1 - t, t = steps_left / N and dt = 1 / N that is r = 1 / steps_left:
+// each position takes its sample with that probability, else keeps its id; at the last step all take it.
+std::unique_ptr<Step> discrete_euler_step();
+
 }  // namespace dgemma
