@@ -106,10 +106,18 @@ std::vector<TensorInfo> parse_safetensors(std::span<const std::byte> bytes, cons
   }
   std::sort(tensors.begin(), tensors.end(),
             [](const TensorInfo& a, const TensorInfo& b) { return a.bytes.data() < b.bytes.data(); });
-  for (std::size_t i = 1; i < tensors.size(); ++i) {
-    if (tensors[i - 1].bytes.data() + tensors[i - 1].bytes.size() > tensors[i].bytes.data()) {
-      bad_input("{}: tensors {} and {} overlap", place, tensors[i - 1].name, tensors[i].name);
+  // Every byte of the data belongs to exactly one tensor, as the format demands: no overlap, no hole, nothing behind.
+  std::size_t covered = 0;
+  for (const TensorInfo& tensor : tensors) {
+    const auto begin = static_cast<std::size_t>(tensor.bytes.data() - data.data());
+    if (begin != covered) {
+      bad_input("{}: tensor {} begins at byte {} of the data, expected {}: tensors overlap or leave a hole", place,
+                tensor.name, begin, covered);
     }
+    covered += tensor.bytes.size();
+  }
+  if (covered != data.size()) {
+    bad_input("{}: the tensors end at byte {} of the data, which has {}", place, covered, data.size());
   }
   return tensors;
 }

@@ -14,7 +14,8 @@ namespace dgemma {
 
 // Parses a whole safetensors file held in memory. Throws bad_input that names the tensor at fault: the header is cut
 // short, not JSON, larger than 100 MB; a tensor's dtype is unknown, its range outside the data, of the wrong length for
-// its shape, or overlapping. `place` is what error messages call the file.
+// its shape, or overlapping; the
+// tensors leave a hole or bytes behind them. `place` is what error messages call the file.
 std::vector<TensorInfo> parse_safetensors(std::span<const std::byte> bytes, const std::string& place);
 
 class SafetensorsFile : public Checkpoint {

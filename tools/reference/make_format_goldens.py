@@ -1,5 +1,5 @@
-"""Writes tests/format/golden: small files made by the `gguf` and `safetensors` packages, which dgemma's readers must
-read. Run: python make_format_goldens.py <folder>. Values are i / 8 - 2 for element i, exact in every float type used."""
+"""Writes tests/format/golden: small files by the `gguf` and `safetensors` packages that the readers must read. Run:
+python make_format_goldens.py <folder>. Values are i / 8 - 2 for element i, exact in every float type used."""
 
 import json
 import pathlib
@@ -38,7 +38,8 @@ def write_gguf(path, tensors=True):
     if tensors:
         writer.add_tensor("matrix.weight", ramp(3, 5))
         writer.add_tensor("half.weight", ramp(2, 3, 4, dtype=np.float16))
-        blocks = np.concatenate([np.array([0.5], np.float16).view(np.uint8), np.arange(-16, 16, dtype=np.int8).view(np.uint8)])
+        scale, quants = np.array([0.5], np.float16), np.arange(-16, 16, dtype=np.int8)
+        blocks = np.concatenate([scale.view(np.uint8), quants.view(np.uint8)])
         writer.add_tensor("blocks.weight", np.tile(blocks, (2, 1)), raw_dtype=gguf.GGMLQuantizationType.Q8_0)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
