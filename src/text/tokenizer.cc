@@ -1,8 +1,9 @@
 #include "text/tokenizer.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
+#include <limits>
 #include <queue>
+#include <utility>
 
 #include "base/error.h"
 #include "text/utf8.h"
@@ -10,46 +11,8 @@
 namespace dgemma {
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr std::size_t kMaxJsonBytes = 256 << 20;
-constexpr std::int64_t kMaxVocabulary = 1 << 22;
 constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581
-
-Json parse(std::span<const std::byte> bytes) {
-  if (bytes.size() > kMaxJsonBytes)
-    bad_input("tokenizer.json: {} bytes, expected at most {}", bytes.size(), kMaxJsonBytes);
-  const auto* text = reinterpret_cast<const char*>(bytes.data());
-  try {
-    return Json::parse(text, text + bytes.size(), [](int depth, Json::parse_event_t, Json&) {
-      if (depth > 32) bad_input("tokenizer.json: nested deeper than 32 levels");
-      return true;
-    });
-  } catch (const Json::exception& error) {
-    bad_input("tokenizer.json: not valid JSON: {}", error.what());
-  }
-}
-
-std::int32_t checked_id(const Json& value, const std::string& piece) {
-  if (!value.is_number_integer() || value.get<std::int64_t>() < 0 || value.get<std::int64_t>() >= kMaxVocabulary) {
-    bad_input("tokenizer.json: the id of \"{}\" must be an integer 0 .. {}", piece, kMaxVocabulary - 1);
-  }
-  return value.get<std::int32_t>();
-}
-
-// "a b" split at the first space behind the first character, or ["a", "b"].
-std::pair<std::string, std::string> merge_parts(const Json& entry) {
-  if (entry.is_array() && entry.size() == 2 && entry[0].is_string() && entry[1].is_string()) {
-    return {entry[0].get<std::string>(), entry[1].get<std::string>()};
-  }
-  if (entry.is_string()) {
-    const std::string text = entry.get<std::string>();
-    const std::size_t space = text.find(' ', 1);
-    if (space != std::string::npos) return {text.substr(0, space), text.substr(space + 1)};
-  }
-  bad_input("tokenizer.json: a merge must be two pieces, found {}",
-            entry.dump(-1, ' ', true, Json::error_handler_t::replace));
-}
+constexpr std::size_t kScanned = 24;  // words of up to so many symbols are scanned, longer ones use a heap
 
 // The byte of a piece written <0xNN>, or -1.
 int byte_of(std::string_view piece) {
@@ -63,136 +26,30 @@ int byte_of(std::string_view piece) {
   return value;
 }
 
-}  // namespace
-
-Tokenizer Tokenizer::from_json(std::span<const std::byte> bytes) {
-  const Json document = parse(bytes);
-  if (!document.is_object() || !document.contains("model") || !document["model"].is_object()) {
-    bad_input("tokenizer.json: expected an object with a model");
+// The first character of valid text that is not empty.
+std::uint32_t code_point(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(static_cast<std::uint8_t>(text[i])); };
+  switch (utf8_length(text[0])) {
+    case 1:
+      return byte(0);
+    case 2:
+      return (byte(0) & 31) << 6 | (byte(1) & 63);
+    case 3:
+      return (byte(0) & 15) << 12 | (byte(1) & 63) << 6 | (byte(2) & 63);
+    default:
+      return (byte(0) & 7) << 18 | (byte(1) & 63) << 12 | (byte(2) & 63) << 6 | (byte(3) & 63);
   }
-  const Json& model = document["model"];
-  if (model.value("type", Json("BPE")) != "BPE") {
-    fail(ErrorKind::unsupported, "tokenizer.json: model type {} is not built, expected BPE", model["type"].dump());
-  }
-  if (!model.contains("vocab") || !model["vocab"].is_object() || !model.contains("merges") ||
-      !model["merges"].is_array()) {
-    bad_input("tokenizer.json: the model needs vocab and merges");
-  }
-  Tokenizer t;
-  // Ids are nearly dense in real files; a huge one must not make a huge table.
-  const std::size_t most = 4 * model["vocab"].size() + 1024;
-  const auto place = [&t, most](const std::string& piece, std::int32_t id) {
-    if (static_cast<std::size_t>(id) >= most) {
-      bad_input("tokenizer.json: the id of \"{}\" is {}, too large for a vocabulary of this size", piece, id);
-    }
-    if (static_cast<std::size_t>(id) >= t.pieces_.size()) t.pieces_.resize(static_cast<std::size_t>(id) + 1);
-    t.pieces_[id] = piece;
-    t.by_piece_[piece] = id;
-  };
-  for (const auto& [piece, id] : model["vocab"].items()) place(piece, checked_id(id, piece));
-  std::vector<std::int32_t> controls;
-  if (document.contains("added_tokens") && document["added_tokens"].is_array()) {
-    for (const Json& token : document["added_tokens"]) {
-      if (!token.is_object() || !token.contains("content") || !token["content"].is_string() || !token.contains("id")) {
-        bad_input("tokenizer.json: an added token needs content and id");
-      }
-      const std::string content = token["content"].get<std::string>();
-      if (content.empty()) bad_input("tokenizer.json: an added token is empty");
-      controls.push_back(checked_id(token["id"], content));
-      place(content, controls.back());
-    }
-  }
-  t.control_.assign(t.pieces_.size(), 0);
-  for (const std::int32_t id : controls) t.control_[id] = 1;
-  t.controls_ = controls;
-  std::stable_sort(t.controls_.begin(), t.controls_.end(),
-                   [&](std::int32_t a, std::int32_t b) { return t.pieces_[a].size() > t.pieces_[b].size(); });
-
-  if (model.contains("byte_fallback") && model["byte_fallback"].is_boolean()) t.byte_fallback_ = model["byte_fallback"];
-  std::fill(std::begin(t.byte_pieces_), std::end(t.byte_pieces_), -1);
-  t.byte_of_.assign(t.pieces_.size(), -1);
-  for (std::size_t id = 0; t.byte_fallback_ && id < t.pieces_.size(); ++id) {
-    const int byte = byte_of(t.pieces_[id]);
-    if (byte < 0) continue;
-    t.byte_of_[id] = static_cast<std::int16_t>(byte);
-    t.byte_pieces_[byte] = static_cast<std::int32_t>(id);
-  }
-  if (model.contains("unk_token") && model["unk_token"].is_string())
-    t.unknown_ = t.id_of(model["unk_token"].get<std::string>());
-
-  std::int32_t rank = 0;
-  for (const Json& entry : model["merges"]) {
-    const auto [left, right] = merge_parts(entry);
-    const std::int32_t a = t.id_of(left), b = t.id_of(right), product = t.id_of(left + right);
-    if (a < 0 || b < 0 || product < 0) {
-      bad_input("tokenizer.json: merge {} (\"{}\" \"{}\") uses a piece that is not in the vocabulary", rank, left,
-                right);
-    }
-    t.merges_.emplace(static_cast<std::uint64_t>(a) << 32 | static_cast<std::uint32_t>(b), Merge{rank++, product});
-  }
-  return t;
 }
 
-std::int32_t Tokenizer::id_of(std::string_view piece) const {
-  const auto found = by_piece_.find(std::string(piece));
-  return found == by_piece_.end() ? -1 : found->second;
-}
-
-bool Tokenizer::is_control(std::int32_t id) const {
-  return id >= 0 && id < size() && control_[static_cast<std::size_t>(id)] != 0;
-}
-
-std::vector<std::int32_t> Tokenizer::encode(std::string_view text, SpecialTokens special) const {
+void check_utf8(std::string_view text) {
   if (const std::size_t bad = invalid_utf8(text); bad != std::string_view::npos) {
     bad_input("the text is not valid UTF-8 at byte {}", bad);
   }
-  std::vector<std::int32_t> out;
-  std::size_t begin = 0;
-  for (std::size_t at = 0; special == SpecialTokens::parse && at < text.size();) {
-    const auto match = std::find_if(controls_.begin(), controls_.end(),
-                                    [&](std::int32_t id) { return text.substr(at).starts_with(pieces_[id]); });
-    if (match == controls_.end()) {
-      ++at;
-      continue;
-    }
-    encode_plain(text.substr(begin, at - begin), out);
-    out.push_back(*match);
-    begin = at += pieces_[*match].size();
-  }
-  encode_plain(text.substr(begin), out);
-  return out;
-}
-
-void Tokenizer::encode_plain(std::string_view text, std::vector<std::int32_t>& out) const {
-  std::vector<std::int32_t> symbols;
-  bool unknown_before = false;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = utf8_length(text[at]);
-    const std::string_view character = text[at] == ' ' ? kSpace : text.substr(at, length);
-    at += length;
-    const std::int32_t id = id_of(character);
-    if (id >= 0) {
-      symbols.push_back(id);
-      unknown_before = false;
-      continue;
-    }
-    const bool has_bytes = byte_fallback_ && std::all_of(character.begin(), character.end(), [&](char c) {
-                             return byte_pieces_[static_cast<std::uint8_t>(c)] >= 0;
-                           });
-    if (has_bytes) {
-      for (const char c : character) symbols.push_back(byte_pieces_[static_cast<std::uint8_t>(c)]);
-    } else if (unknown_ >= 0 && !unknown_before) {  // fuse_unk: a run of unknown characters is one token
-      symbols.push_back(unknown_);
-    }
-    unknown_before = !has_bytes;
-  }
-  merge(symbols);
-  out.insert(out.end(), symbols.begin(), symbols.end());
 }
 
 // Lowest rank first, leftmost on ties: a doubly linked list and a heap of candidate pairs, stale ones skipped when
 // popped.
-void Tokenizer::merge(std::vector<std::int32_t>& symbols) const {
+void merge_long(const PairTable& pairs, std::span<std::int32_t> symbols, std::vector<std::int32_t>& out) {
   const auto count = static_cast<std::int32_t>(symbols.size());
   std::vector<std::int32_t> previous(symbols.size()), next(symbols.size());
   struct Candidate {
@@ -205,10 +62,10 @@ void Tokenizer::merge(std::vector<std::int32_t>& symbols) const {
   const auto consider = [&](std::int32_t at) {
     if (at < 0 || next[at] >= count) return;
     const std::int32_t left = symbols[at], right = symbols[next[at]];
-    const auto found = merges_.find(static_cast<std::uint64_t>(left) << 32 | static_cast<std::uint32_t>(right));
-    if (found == merges_.end()) return;
-    heap.push({static_cast<std::uint64_t>(found->second.rank) << 32 | static_cast<std::uint32_t>(at), left, right,
-               found->second.product});
+    const PairTable::Entry* found = pairs.find(left, right);
+    if (found == nullptr) return;
+    heap.push(
+        {static_cast<std::uint64_t>(found->rank) << 32 | static_cast<std::uint32_t>(at), left, right, found->product});
   };
   for (std::int32_t i = 0; i < count; ++i) {
     previous[i] = i - 1;
@@ -228,7 +85,220 @@ void Tokenizer::merge(std::vector<std::int32_t>& symbols) const {
     consider(previous[at]);
     consider(at);
   }
-  std::erase(symbols, -1);
+  std::copy_if(symbols.begin(), symbols.end(), std::back_inserter(out), [](std::int32_t id) { return id >= 0; });
+}
+
+// The same for a few symbols: the lowest pair is found by looking at all.
+void merge_short(const PairTable& pairs, std::span<std::int32_t> symbols, std::vector<std::int32_t>& out) {
+  constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::max();
+  std::int32_t ranks[kScanned], products[kScanned];  // of the pair that starts at each symbol
+  std::size_t count = symbols.size();
+  const auto look = [&](std::size_t at) {
+    const PairTable::Entry* found = at + 1 < count ? pairs.find(symbols[at], symbols[at + 1]) : nullptr;
+    ranks[at] = found == nullptr ? kNone : found->rank;
+    products[at] = found == nullptr ? 0 : found->product;
+  };
+  for (std::size_t at = 0; at < count; ++at) look(at);
+  while (count > 1) {
+    const auto at = static_cast<std::size_t>(std::min_element(ranks, ranks + count) - ranks);
+    if (ranks[at] == kNone) break;
+    symbols[at] = products[at];
+    std::copy(symbols.begin() + at + 2, symbols.begin() + count, symbols.begin() + at + 1);
+    std::copy(ranks + at + 2, ranks + count, ranks + at + 1);
+    std::copy(products + at + 2, products + count, products + at + 1);
+    --count;
+    look(at);
+    if (at > 0) look(at - 1);
+  }
+  out.insert(out.end(), symbols.begin(), symbols.begin() + count);
+}
+
+}  // namespace
+
+Tokenizer::Tokenizer(Vocabulary v)
+    : pieces_(std::move(v.pieces)),
+      control_(pieces_.size(), 0),
+      byte_of_(pieces_.size(), -1),
+      pairs_(v.merges.size()),
+      unknown_(v.unknown),
+      bos_(v.bos),
+      eos_(v.eos),
+      pad_(v.pad),
+      byte_fallback_(v.byte_fallback),
+      fuse_unknown_(v.fuse_unknown) {
+  const auto check = [this](std::int32_t id, const char* what, bool may_miss) {
+    if (id < (may_miss ? -1 : 0) || id >= size()) {
+      bad_input("the vocabulary has {} pieces, but {} names id {}", size(), what, id);
+    }
+  };
+  for (const std::int32_t id : {unknown_, bos_, eos_, pad_}) check(id, "a special token", true);
+
+  std::fill(std::begin(byte_pieces_), std::end(byte_pieces_), -1);
+  by_piece_.reserve(pieces_.size());
+  std::vector<std::uint8_t> valid(pieces_.size());
+  for (std::size_t id = 0; id < pieces_.size(); ++id) {
+    const std::string& piece = pieces_[id];
+    if (piece.empty()) continue;
+    by_piece_.emplace(piece, static_cast<std::int32_t>(id));
+    valid[id] = invalid_utf8(piece) == std::string_view::npos;
+    if (valid[id] && utf8_length(piece[0]) == piece.size()) {
+      characters_.set(code_point(piece), static_cast<std::int32_t>(id));
+    }
+    if (const int byte = byte_fallback_ ? byte_of(piece) : -1; byte >= 0) {
+      byte_of_[id] = static_cast<std::int16_t>(byte);
+      byte_pieces_[byte] = static_cast<std::int32_t>(id);
+    }
+  }
+  for (const Vocabulary::Added& token : v.added) {
+    check(token.id, "an added token", false);
+    const std::string& text = pieces_[token.id];
+    if (text.empty()) bad_input("added token {} is empty", token.id);
+    if (token.control) control_[token.id] = 1;
+    added_[text] = token.id;
+    added_lengths_[static_cast<std::uint8_t>(text[0])].push_back(static_cast<std::uint32_t>(text.size()));
+  }
+  for (auto& lengths : added_lengths_) {
+    std::sort(lengths.begin(), lengths.end(), std::greater<>());
+    lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
+  }
+
+  // The symbols of a text that a piece can begin or end with: a character, or the piece itself where it is a symbol.
+  const auto border = [&](std::int32_t id, bool last, std::int32_t(&symbols)[2]) {
+    symbols[0] = is_byte(id) || id == unknown_ ? id : -1;
+    symbols[1] = -1;
+    const std::string_view piece = pieces_[id];
+    if (piece.empty() || !valid[id]) return;
+    std::size_t at = last ? piece.size() - 1 : 0;
+    while ((static_cast<std::uint8_t>(piece[at]) & 0xC0) == 0x80) --at;
+    symbols[1] = characters_.find(code_point(piece.substr(at)));
+  };
+  for (const Vocabulary::Merge& merge : v.merges) {
+    for (const std::int32_t id : {merge.left, merge.right, merge.product}) check(id, "a merge", false);
+    pairs_.set(merge.left, merge.right, merge.rank, merge.product);
+    std::int32_t left[2], right[2];
+    border(merge.left, true, left);
+    border(merge.right, false, right);
+    for (const std::int32_t a : left) {
+      for (const std::int32_t b : right) {
+        if (a >= 0 && b >= 0) neighbours_.set(a, b);
+      }
+    }
+  }
+}
+
+void set_merges_from_scores(Vocabulary& vocabulary, std::span<const float> scores,
+                            std::span<const std::uint8_t> mergeable) {
+  const std::size_t count = vocabulary.pieces.size();
+  if (scores.size() != count || mergeable.size() != count) {
+    bad_input("the vocabulary has {} pieces but {} scores and {} types", count, scores.size(), mergeable.size());
+  }
+  std::vector<float> distinct(scores.begin(), scores.end());
+  if (std::any_of(distinct.begin(), distinct.end(), [](float score) { return score != score; })) {
+    bad_input("the score of a piece is not a number");
+  }
+  std::sort(distinct.begin(), distinct.end(), std::greater<>());
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  std::unordered_map<std::string_view, std::int32_t> ids;
+  for (std::size_t id = 0; id < count; ++id) {
+    if (mergeable[id]) ids.emplace(vocabulary.pieces[id], static_cast<std::int32_t>(id));
+  }
+  vocabulary.merges.clear();
+  for (std::size_t id = 0; id < count; ++id) {
+    const std::string_view piece = vocabulary.pieces[id];
+    if (!mergeable[id] || ids.at(piece) != static_cast<std::int32_t>(id)) continue;
+    const auto rank = std::lower_bound(distinct.begin(), distinct.end(), scores[id], std::greater<>());
+    for (std::size_t at = 1; at < piece.size(); ++at) {
+      const auto left = ids.find(piece.substr(0, at)), right = ids.find(piece.substr(at));
+      if (left == ids.end() || right == ids.end()) continue;
+      vocabulary.merges.push_back({left->second, right->second, static_cast<std::int32_t>(id),
+                                   static_cast<std::int32_t>(rank - distinct.begin())});
+    }
+  }
+}
+
+std::int32_t Tokenizer::id_of(std::string_view piece) const {
+  const auto found = by_piece_.find(std::string(piece));
+  return found == by_piece_.end() ? -1 : found->second;
+}
+
+bool Tokenizer::is_control(std::int32_t id) const {
+  return id >= 0 && id < size() && control_[static_cast<std::size_t>(id)] != 0;
+}
+
+std::string_view Tokenizer::piece(std::int32_t id) const {
+  return id >= 0 && id < size() ? std::string_view(pieces_[id]) : std::string_view();
+}
+
+// The longest added token at the start of the text, or -1.
+std::int32_t Tokenizer::added_at(std::string_view text, bool controls) const {
+  for (const std::uint32_t length : added_lengths_[static_cast<std::uint8_t>(text[0])]) {
+    if (length > text.size()) continue;
+    const auto found = added_.find(std::string(text.substr(0, length)));
+    if (found != added_.end() && (controls || !is_control(found->second))) return found->second;
+  }
+  return -1;
+}
+
+std::vector<std::int32_t> Tokenizer::encode(std::string_view text, SpecialTokens special) const {
+  const TextSegment segment{text, special == SpecialTokens::parse};
+  return encode({&segment, 1});
+}
+
+std::vector<std::int32_t> Tokenizer::encode(std::span<const TextSegment> segments) const {
+  std::vector<std::int32_t> out, symbols;
+  for (const auto& [text, trusted] : segments) {
+    check_utf8(text);
+    std::size_t begin = 0;
+    for (std::size_t at = 0; at < text.size();) {
+      const std::int32_t token = added_at(text.substr(at), trusted);
+      if (token < 0) {
+        ++at;
+        continue;
+      }
+      append_symbols(text.substr(begin, at - begin), symbols);
+      merge_into(symbols, out);
+      out.push_back(token);
+      begin = at += pieces_[token].size();
+    }
+    append_symbols(text.substr(begin), symbols);
+  }
+  merge_into(symbols, out);
+  return out;
+}
+
+void Tokenizer::append_symbols(std::string_view text, std::vector<std::int32_t>& symbols) const {
+  for (std::size_t at = 0; at < text.size();) {
+    const std::string_view character = text[at] == ' ' ? kSpace : text.substr(at, utf8_length(text[at]));
+    at += utf8_length(text[at]);
+    if (const std::int32_t id = characters_.find(code_point(character)); id >= 0) {
+      symbols.push_back(id);
+      continue;
+    }
+    const bool has_bytes = byte_fallback_ && std::all_of(character.begin(), character.end(), [&](char c) {
+                             return byte_pieces_[static_cast<std::uint8_t>(c)] >= 0;
+                           });
+    if (has_bytes) {
+      for (const char c : character) symbols.push_back(byte_pieces_[static_cast<std::uint8_t>(c)]);
+    } else if (unknown_ >= 0 && !(fuse_unknown_ && !symbols.empty() && symbols.back() == unknown_)) {
+      symbols.push_back(unknown_);
+    }
+  }
+}
+
+// Merges the symbols, appends the result to `out` and leaves `symbols` empty. The text is cut where no merge can cross.
+void Tokenizer::merge_into(std::vector<std::int32_t>& symbols, std::vector<std::int32_t>& out) const {
+  for (std::size_t begin = 0; begin < symbols.size();) {
+    std::size_t end = begin + 1;
+    while (end < symbols.size() && neighbours_.can_join(symbols[end - 1], symbols[end])) ++end;
+    const std::span<std::int32_t> word(symbols.data() + begin, end - begin);
+    if (word.size() <= kScanned) {
+      merge_short(pairs_, word, out);
+    } else {
+      merge_long(pairs_, word, out);
+    }
+    begin = end;
+  }
+  symbols.clear();
 }
 
 std::string Tokenizer::text_of(std::int32_t id) const {

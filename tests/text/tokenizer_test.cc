@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -48,6 +49,41 @@ TEST(Tokenizer, PlainTextCannotNameControlTokens) {
   for (const std::int32_t id : tokenizer.encode(text, SpecialTokens::plain)) EXPECT_FALSE(tokenizer.is_control(id));
   EXPECT_EQ(tokenizer.decode(tokenizer.encode(text, SpecialTokens::plain), true), text);
   EXPECT_EQ(tokenizer.encode(text, SpecialTokens::parse)[0], tokenizer.id_of("<|turn>"));
+}
+
+// Merges cross the border of two segments, control tokens come from trusted ones only.
+TEST(Tokenizer, SegmentsAreOneTextWithTrustedControlTokens) {
+  const Tokenizer tokenizer = small();
+  const auto turn = tokenizer.id_of("<|turn>");
+  const std::vector<TextSegment> segments = {{"<|turn>The k", true}, {"ing <|turn>", false}};
+  std::vector<std::int32_t> expected = {turn};
+  for (const std::int32_t id : tokenizer.encode("The king <|turn>", SpecialTokens::plain)) expected.push_back(id);
+  EXPECT_EQ(tokenizer.encode(segments), expected);
+  EXPECT_EQ(std::count(expected.begin(), expected.end(), turn), 1);
+}
+
+// "abc" with bc better than ab: SentencePiece takes bc first and is left with a, bc.
+TEST(Tokenizer, MergesByScoreTakeTheHighestScoreFirst) {
+  Vocabulary vocabulary;
+  vocabulary.pieces = {"<unk>", "a", "b", "c", "ab", "bc", "aa"};
+  vocabulary.unknown = 0;
+  set_merges_from_scores(vocabulary, std::vector<float>{0, -1, -1, -1, -3, -2, -4},
+                         std::vector<std::uint8_t>{0, 1, 1, 1, 1, 1, 1});
+  const Tokenizer tokenizer(std::move(vocabulary));
+  using Ids = std::vector<std::int32_t>;
+  EXPECT_EQ(tokenizer.encode("abc", SpecialTokens::plain), (Ids{1, 5}));
+  EXPECT_EQ(tokenizer.encode("aaab", SpecialTokens::plain), (Ids{6, 4}));
+  EXPECT_EQ(tokenizer.encode("axxb", SpecialTokens::plain), (Ids{1, 0, 2}));  // a run of unknown characters is one
+}
+
+// A megabyte of one character or without a line end takes the time of any other text.
+TEST(Tokenizer, IsNearlyLinearOnOneLongWord) {
+  const Tokenizer tokenizer = small();
+  for (const char* unit : {"e", " ", "\n", "the", "\u00e9", "<"}) {
+    std::string text;
+    while (text.size() < 1'000'000) text += unit;
+    EXPECT_EQ(tokenizer.decode(tokenizer.encode(text, SpecialTokens::parse), false), text) << unit;
+  }
 }
 
 TEST(Tokenizer, RefusesInvalidUtf8) {

@@ -1,0 +1,126 @@
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "text/tokenizer.h"
+
+namespace dgemma {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::size_t kMaxJsonBytes = 256 << 20;
+constexpr std::int64_t kMaxVocabulary = 1 << 22;
+
+Json parse(std::span<const std::byte> bytes) {
+  if (bytes.size() > kMaxJsonBytes)
+    bad_input("tokenizer.json: {} bytes, expected at most {}", bytes.size(), kMaxJsonBytes);
+  const auto* text = reinterpret_cast<const char*>(bytes.data());
+  try {
+    return Json::parse(text, text + bytes.size(), [](int depth, Json::parse_event_t, Json&) {
+      if (depth > 32) bad_input("tokenizer.json: nested deeper than 32 levels");
+      return true;
+    });
+  } catch (const Json::exception& error) {
+    bad_input("tokenizer.json: not valid JSON: {}", error.what());
+  }
+}
+
+std::int32_t checked_id(const Json& value, const std::string& piece) {
+  if (!value.is_number_integer() || value.get<std::int64_t>() < 0 || value.get<std::int64_t>() >= kMaxVocabulary) {
+    bad_input("tokenizer.json: the id of \"{}\" must be an integer 0 .. {}", piece, kMaxVocabulary - 1);
+  }
+  return value.get<std::int32_t>();
+}
+
+// "a b" split at the first space behind the first character, or ["a", "b"].
+std::pair<std::string, std::string> merge_parts(const Json& entry) {
+  if (entry.is_array() && entry.size() == 2 && entry[0].is_string() && entry[1].is_string()) {
+    return {entry[0].get<std::string>(), entry[1].get<std::string>()};
+  }
+  if (entry.is_string()) {
+    const std::string text = entry.get<std::string>();
+    const std::size_t space = text.find(' ', 1);
+    if (space != std::string::npos) return {text.substr(0, space), text.substr(space + 1)};
+  }
+  bad_input("tokenizer.json: a merge must be two pieces, found {}",
+            entry.dump(-1, ' ', true, Json::error_handler_t::replace));
+}
+
+// What has a default when the file leaves it out or writes null.
+bool flag(const Json& object, const char* name, bool otherwise) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_boolean() ? found->get<bool>() : otherwise;
+}
+
+}  // namespace
+
+Tokenizer Tokenizer::from_json(std::span<const std::byte> bytes) {
+  const Json document = parse(bytes);
+  if (!document.is_object() || !document.contains("model") || !document["model"].is_object()) {
+    bad_input("tokenizer.json: expected an object with a model");
+  }
+  const Json& model = document["model"];
+  if (model.value("type", Json("BPE")) != "BPE") {
+    fail(ErrorKind::unsupported, "tokenizer.json: model type {} is not built, expected BPE", model["type"].dump());
+  }
+  if (!model.contains("vocab") || !model["vocab"].is_object() || !model.contains("merges") ||
+      !model["merges"].is_array()) {
+    bad_input("tokenizer.json: the model needs vocab and merges");
+  }
+  Vocabulary v;
+  std::unordered_map<std::string, std::int32_t> by_piece;
+  // Ids are nearly dense in real files; a huge one must not make a huge table.
+  const std::size_t most = 4 * model["vocab"].size() + 1024;
+  const auto place = [&](const std::string& piece, std::int32_t id) {
+    if (static_cast<std::size_t>(id) >= most) {
+      bad_input("tokenizer.json: the id of \"{}\" is {}, too large for a vocabulary of this size", piece, id);
+    }
+    if (static_cast<std::size_t>(id) >= v.pieces.size()) v.pieces.resize(static_cast<std::size_t>(id) + 1);
+    v.pieces[id] = piece;
+    by_piece[piece] = id;
+  };
+  for (const auto& [piece, id] : model["vocab"].items()) place(piece, checked_id(id, piece));
+  if (document.contains("added_tokens") && document["added_tokens"].is_array()) {
+    for (const Json& token : document["added_tokens"]) {
+      if (!token.is_object() || !token.contains("content") || !token["content"].is_string() || !token.contains("id")) {
+        bad_input("tokenizer.json: an added token needs content and id");
+      }
+      const std::string content = token["content"].get<std::string>();
+      for (const char* name : {"lstrip", "rstrip", "single_word"}) {
+        if (flag(token, name, false)) {
+          fail(ErrorKind::unsupported, "tokenizer.json: added token \"{}\" sets {}, which is not built", content, name);
+        }
+      }
+      v.added.push_back({checked_id(token["id"], content), flag(token, "special", false)});
+      place(content, v.added.back().id);
+    }
+  }
+  if (flag(model, "ignore_merges", false)) {
+    fail(ErrorKind::unsupported, "tokenizer.json: ignore_merges is not built");
+  }
+  v.byte_fallback = flag(model, "byte_fallback", false);
+  v.fuse_unknown = flag(model, "fuse_unk", false);
+  const auto find = [&by_piece](const std::string& piece) {
+    const auto found = by_piece.find(piece);
+    return found == by_piece.end() ? -1 : found->second;
+  };
+  if (model.contains("unk_token") && model["unk_token"].is_string()) v.unknown = find(model["unk_token"]);
+  v.bos = find("<bos>");
+  v.eos = find("<eos>");
+  v.pad = find("<pad>");
+
+  v.merges.reserve(model["merges"].size());
+  for (const Json& entry : model["merges"]) {
+    const auto [left, right] = merge_parts(entry);
+    const auto rank = static_cast<std::int32_t>(v.merges.size());
+    v.merges.push_back({find(left), find(right), find(left + right), rank});
+    if (v.merges.back().left < 0 || v.merges.back().right < 0 || v.merges.back().product < 0) {
+      bad_input("tokenizer.json: merge {} (\"{}\" \"{}\") uses a piece that is not in the vocabulary", rank, left,
+                right);
+    }
+  }
+  return Tokenizer(std::move(v));
+}
+
+}  // namespace dgemma
