@@ -31,7 +31,7 @@ import sudoku
 
 SIZES = {
     2: dict(hidden=96, layers=4, dense=192, experts=4, expert=96, window=64, fewest=4, most=9),
-    3: dict(hidden=128, layers=6, dense=256, experts=4, expert=192, window=256, fewest=30, most=46),
+    3: dict(hidden=128, layers=4, dense=256, experts=4, expert=128, window=256, fewest=36, most=56),
 }
 
 
