@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -40,6 +41,28 @@ TEST(Tokenizer, EqualsHuggingFaceOnHostileStrings) {
   }
   EXPECT_GE(encoded, 300);
   EXPECT_GE(decoded, 400);
+}
+
+// The real vocabulary, which scripts/fetch-vocabulary puts into .cache; the vectors are HF tokenizers 0.23.2's on the
+// official tokenizer.json.
+TEST(Tokenizer, EqualsHuggingFaceOnTheGemma4Vectors) {
+  const std::string path = DGEMMA_SOURCE_DIR "/.cache/gemma4-tokenizer.json";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "run scripts/fetch-vocabulary for .cache/gemma4-tokenizer.json";
+  const MappedFile file(path);
+  const Tokenizer tokenizer = Tokenizer::from_json(file.bytes());
+  std::ifstream in(kGolden + "gemma4-vectors.jsonl");
+  int count = 0;
+  for (std::string line; std::getline(in, line); ++count) {
+    const nlohmann::json vector = nlohmann::json::parse(line);
+    const auto ids = vector["ids"].get<std::vector<std::int32_t>>();
+    if (vector.contains("text")) {
+      EXPECT_EQ(tokenizer.encode(vector["text"].get<std::string>(), SpecialTokens::parse), ids) << line;
+    }
+    if (!vector.contains("decode_keep")) continue;
+    EXPECT_EQ(tokenizer.decode(ids, false), vector["decode_keep"].get<std::string>()) << line;
+    EXPECT_EQ(tokenizer.decode(ids, true), vector["decode_skip"].get<std::string>()) << line;
+  }
+  EXPECT_EQ(count, 142);
 }
 
 // Control tokens come from trusted text only.
