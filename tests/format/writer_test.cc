@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
 
 #include "base/error.h"
@@ -15,13 +16,21 @@ namespace {
 
 const std::filesystem::path kGolden = std::filesystem::path(DGEMMA_SOURCE_DIR) / "tests/format/golden";
 
+// The files go to a temporary folder, or stay in DGEMMA_WRITTEN_FOLDER for tools/reference/check_format_roundtrip.py.
 class Writer : public ::testing::Test {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  const std::filesystem::path folder_ =
-      std::filesystem::path(::testing::TempDir()) /
-      (std::string("dgemma_writer_") + ::testing::UnitTest::GetInstance()->current_test_info()->name());
+  void SetUp() override {
+    const char* kept = std::getenv("DGEMMA_WRITTEN_FOLDER");
+    keep_ = kept != nullptr;
+    const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    folder_ = std::filesystem::path(keep_ ? kept : ::testing::TempDir()) / ("dgemma_writer_" + test);
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override {
+    if (!keep_) std::filesystem::remove_all(folder_);
+  }
+  std::filesystem::path folder_;
+  bool keep_ = false;
 };
 
 TensorSource source_of(const TensorInfo& tensor) {
@@ -53,6 +62,10 @@ TEST_F(Writer, GgufTypedValues) {
   writer.add_strings("strings", std::vector<std::string>{"", "b"});
   EXPECT_THROW(writer.add_u32("f32", 1), Error);
   EXPECT_THROW(writer.add_u32("", 1), Error);
+  const std::vector<float> ramp{-2.0f, -1.875f, -1.75f, -1.625f, -1.5f, -1.375f};
+  const auto bytes = [&ramp] { return std::as_bytes(std::span(ramp)); };
+  writer.add_tensor({"one", DType::f32, {2, 3}, bytes});
+  writer.add_tensor({"two", DType::f32, {6}, bytes});
   writer.write(folder_ / "typed.gguf");
   const GgufFile file = GgufFile::open(folder_ / "typed.gguf");
   EXPECT_EQ(file.integer("general.alignment"), 64);
