@@ -124,6 +124,7 @@ Tokenizer::Tokenizer(Vocabulary v)
       bos_(v.bos),
       eos_(v.eos),
       pad_(v.pad),
+      escape_spaces_(v.escape_spaces),
       byte_fallback_(v.byte_fallback),
       fuse_unknown_(v.fuse_unknown) {
   const auto check = [this](std::int32_t id, const char* what, bool may_miss) {
@@ -268,7 +269,8 @@ std::vector<std::int32_t> Tokenizer::encode(std::span<const TextSegment> segment
 
 void Tokenizer::append_symbols(std::string_view text, std::vector<std::int32_t>& symbols) const {
   for (std::size_t at = 0; at < text.size();) {
-    const std::string_view character = text[at] == ' ' ? kSpace : text.substr(at, utf8_length(text[at]));
+    const std::string_view character =
+        escape_spaces_ && text[at] == ' ' ? kSpace : text.substr(at, utf8_length(text[at]));
     at += utf8_length(text[at]);
     if (const std::int32_t id = characters_.find(code_point(character)); id >= 0) {
       symbols.push_back(id);
@@ -307,7 +309,7 @@ std::string Tokenizer::text_of(std::int32_t id) const {
   const std::string_view piece = pieces_[id];
   std::string text;
   for (std::size_t at = 0; at < piece.size();) {
-    if (!is_control(id) && piece.substr(at).starts_with(kSpace)) {
+    if (escape_spaces_ && !is_control(id) && piece.substr(at).starts_with(kSpace)) {
       text += ' ';
       at += kSpace.size();
     } else {

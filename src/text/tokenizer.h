@@ -39,6 +39,7 @@ struct Vocabulary {
   std::vector<std::string> pieces;  // by id; an empty one is no piece
   std::vector<Merge> merges;        // a later merge of the same pair replaces an earlier one
   std::vector<Added> added;
+  bool escape_spaces = true;   // a space of the text is U+2581 in the pieces
   bool byte_fallback = false;  // pieces <0xNN> stand for bytes
   bool fuse_unknown = true;    // a run of unknown characters is one unknown token
   std::int32_t unknown = -1, bos = -1, eos = -1, pad = -1;
@@ -60,7 +61,7 @@ class Tokenizer {
   // unsupported for another kind of model.
   static Tokenizer from_json(std::span<const std::byte> bytes);
 
-  // Ids of valid UTF-8; bad_input otherwise. A space is written as U+2581; characters without a piece become byte
+  // Ids of valid UTF-8; bad_input otherwise. Characters without a piece become byte
   // pieces, or the unknown token when the vocabulary has none. No BOS is added.
   std::vector<std::int32_t> encode(std::string_view text, SpecialTokens special) const;
   // The segments as one text: merges cross the border of two segments, control tokens do not. Each segment must be
@@ -80,7 +81,7 @@ class Tokenizer {
   // A piece <0xNN> that stands for one byte.
   bool is_byte(std::int32_t id) const { return id >= 0 && id < size() && byte_of_[static_cast<std::size_t>(id)] >= 0; }
   // What the id alone contributes to a text: a byte piece its byte, a control token its literal, other pieces their
-  // text with U+2581 as a space; empty outside the vocabulary.
+  // text with U+2581 as a space where spaces are escaped; empty outside the vocabulary.
   std::string text_of(std::int32_t id) const;
 
   // Ids of these tokens, or -1 when the vocabulary has none.
@@ -104,7 +105,7 @@ class Tokenizer {
   PairTable pairs_;
   NeighbourFilter neighbours_;
   std::int32_t unknown_, bos_, eos_, pad_;
-  bool byte_fallback_, fuse_unknown_;
+  bool escape_spaces_, byte_fallback_, fuse_unknown_;
 };
 
 }  // namespace dgemma

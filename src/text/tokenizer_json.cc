@@ -26,6 +26,11 @@ Json parse(std::span<const std::byte> bytes) {
   }
 }
 
+// A value for an error message: text in any encoding, cut short.
+std::string printed(const Json& value) {
+  return value.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 200);
+}
+
 std::int32_t checked_id(const Json& value, const std::string& piece) {
   if (!value.is_number_integer() || value.get<std::int64_t>() < 0 || value.get<std::int64_t>() >= kMaxVocabulary) {
     bad_input("tokenizer.json: the id of \"{}\" must be an integer 0 .. {}", piece, kMaxVocabulary - 1);
@@ -43,14 +48,33 @@ std::pair<std::string, std::string> merge_parts(const Json& entry) {
     const std::size_t space = text.find(' ', 1);
     if (space != std::string::npos) return {text.substr(0, space), text.substr(space + 1)};
   }
-  bad_input("tokenizer.json: a merge must be two pieces, found {}",
-            entry.dump(-1, ' ', true, Json::error_handler_t::replace));
+  bad_input("tokenizer.json: a merge must be two pieces, found {}", printed(entry));
 }
 
 // What has a default when the file leaves it out or writes null.
 bool flag(const Json& object, const char* name, bool otherwise) {
   const auto found = object.find(name);
   return found != object.end() && found->is_boolean() ? found->get<bool>() : otherwise;
+}
+
+// Whether spaces become U+2581, from the normalizer. Any other step would change ids, so it is refused by name.
+bool escapes_spaces(const Json& document) {
+  const Json normalizer = document.value("normalizer", Json());
+  const bool escapes = normalizer.is_object() && normalizer.value("type", Json()) == "Replace" &&
+                       normalizer.value("pattern", Json()) == Json{{"String", " "}} &&
+                       normalizer.value("content", Json()) == "\u2581";
+  if (!escapes && !normalizer.is_null()) {
+    fail(ErrorKind::unsupported,
+         "tokenizer.json: expected no normalizer or one that replaces \" \" by U+2581, found {}", printed(normalizer));
+  }
+  const Json pre = document.value("pre_tokenizer", Json());
+  // Gemma's split at spaces comes after the normalizer has removed them: it never splits.
+  const bool idle = pre.is_object() && escapes && pre.value("type", Json()) == "Split" &&
+                    pre.value("pattern", Json()) == Json{{"String", " "}};
+  if (!idle && !pre.is_null()) {
+    fail(ErrorKind::unsupported, "tokenizer.json: expected no pre_tokenizer or Gemma's, found {}", printed(pre));
+  }
+  return escapes;
 }
 
 }  // namespace
@@ -62,7 +86,7 @@ Tokenizer Tokenizer::from_json(std::span<const std::byte> bytes) {
   }
   const Json& model = document["model"];
   if (model.value("type", Json("BPE")) != "BPE") {
-    fail(ErrorKind::unsupported, "tokenizer.json: model type {} is not built, expected BPE", model["type"].dump());
+    fail(ErrorKind::unsupported, "tokenizer.json: model type {} is not built, expected BPE", printed(model["type"]));
   }
   if (!model.contains("vocab") || !model["vocab"].is_object() || !model.contains("merges") ||
       !model["merges"].is_array()) {
@@ -99,6 +123,7 @@ Tokenizer Tokenizer::from_json(std::span<const std::byte> bytes) {
   if (flag(model, "ignore_merges", false)) {
     fail(ErrorKind::unsupported, "tokenizer.json: ignore_merges is not built");
   }
+  v.escape_spaces = escapes_spaces(document);
   v.byte_fallback = flag(model, "byte_fallback", false);
   v.fuse_unknown = flag(model, "fuse_unk", false);
   const auto find = [&by_piece](const std::string& piece) {

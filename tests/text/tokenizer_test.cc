@@ -116,6 +116,24 @@ TEST(Tokenizer, RefusesInvalidUtf8) {
   }
 }
 
+// Without a normalizer a space is a space; another normalizer would change ids and is refused.
+TEST(Tokenizer, TheNormalizerDecidesAboutSpaces) {
+  const std::string rest = R"("model":{"vocab":{"a":0," ":1,"\u2581":2},"merges":[]}})";
+  const auto load = [&](const std::string& start) {
+    const std::string text = start + rest;
+    return Tokenizer::from_json(std::as_bytes(std::span(text)));
+  };
+  using Ids = std::vector<std::int32_t>;
+  EXPECT_EQ(load("{").encode("a a", SpecialTokens::plain), (Ids{0, 1, 0}));
+  EXPECT_EQ(load("{").decode(Ids{2, 1}, false), "\u2581 ");
+  const Tokenizer gemma = load(R"({"normalizer":{"type":"Replace","pattern":{"String":" "},"content":"\u2581"},)");
+  EXPECT_EQ(gemma.encode("a a", SpecialTokens::plain), (Ids{0, 2, 0}));
+  EXPECT_EQ(gemma.decode(Ids{2, 1}, false), "  ");
+  EXPECT_THROW(load(R"({"normalizer":{"type":"NFC"},)"), Error);
+  EXPECT_THROW(load(R"({"normalizer":3,)"), Error);
+  EXPECT_THROW(load(R"({"pre_tokenizer":{"type":"ByteLevel"},)"), Error);
+}
+
 TEST(Tokenizer, RefusesBrokenFiles) {
   for (const std::string text :
        {"", "{", "[]", "{}", R"({"model":{"type":"Unigram"}})", R"({"model":{"vocab":{},"merges":3}})",
