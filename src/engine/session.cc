@@ -21,14 +21,15 @@ Session::Session(const Engine& engine, SessionSettings settings, std::vector<std
       settings_(std::move(settings)),
       prompt_(std::move(prompt)),
       cache_(engine.config(), settings_.context),
-      step_(entropy_bound_step(settings_.denoise.entropy_bound)) {
+      step_(settings_.sampler == Sampler::discrete_euler ? discrete_euler_step()
+                                                         : entropy_bound_step(settings_.denoise.entropy_bound)) {
   const ModelConfig& config = engine.config();
   if (settings_.mode == Mode::diffusion && config.canvas_length == 0) {
     fail(ErrorKind::unsupported,
          "the checkpoint is autoregressive: it has no canvas and no self-conditioning weights; use --mode ar");
   }
   settings_.denoise.validate();
-  settings_.sampling.validate();
+  settings_.token.validate();
   if (prompt_.empty()) bad_input("the prompt is empty: at least one token is needed");
   for (const std::int32_t id : prompt_) {
     if (id < 0 || id >= config.vocabulary) {
@@ -141,8 +142,7 @@ Progress Session::decode_token(Context& c) {
   final_norm(c, config, engine_.weights(), normed, activations_.slots().x.slice(last_row_, 1));
   head_logits(c, logits, normed, engine_.weights().head, config.final_logit_softcapping);
   const double uniform = random_uniform(settings_.seed, 0, tokens_.size());
-  const std::int32_t id =
-      sample_token({logits.data, static_cast<std::size_t>(logits.cols)}, settings_.sampling, uniform);
+  const std::int32_t id = sample_token({logits.data, static_cast<std::size_t>(logits.cols)}, settings_.token, uniform);
   tokens_.push_back(id);
   const bool stop = std::find(settings_.stop_ids.begin(), settings_.stop_ids.end(), id) != settings_.stop_ids.end();
   finished_ = stop || static_cast<std::int64_t>(tokens_.size()) == settings_.max_tokens;

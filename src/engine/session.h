@@ -18,9 +18,11 @@
 namespace dgemma {
 
 enum class Mode { diffusion, autoregressive };
+enum class Sampler { entropy_bound, discrete_euler };
 
 struct SessionSettings {
   Mode mode = Mode::diffusion;
+  Sampler sampler = Sampler::entropy_bound;
   DenoiseSettings denoise;
   std::int64_t max_tokens = 256;     // committed tokens, exact
   std::int64_t context = 4096;       // most positions of prompt and answer
@@ -28,7 +30,7 @@ struct SessionSettings {
   std::uint64_t seed = 0;
   bool noise_free = false;  // accepted positions take the argmax
   std::vector<std::int32_t> stop_ids;
-  TokenSampling sampling;  // autoregressive mode
+  TokenSampling token;  // autoregressive mode
 };
 
 enum class Progress {
