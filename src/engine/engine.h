@@ -29,8 +29,7 @@ GenerationDefaults parse_generation_config(std::string_view json);
 class Engine {
  public:
   // `path`: a directory with config.json, safetensors and, where the checkpoint has them, generation_config.json and
-  // tokenizer.json. Throws bad_input or
-  // unsupported.
+  // tokenizer.json; or a .gguf file. Throws bad_input or unsupported.
   static Engine open(const std::filesystem::path& path);
 
   const ModelConfig& config() const { return config_; }
@@ -42,6 +41,8 @@ class Engine {
 
  private:
   Engine() = default;
+  void open_directory(const std::filesystem::path& path);
+  void open_gguf(const std::filesystem::path& path);
 
   std::unique_ptr<Checkpoint> checkpoint_;  // keeps the mapped files that weights_ looks into
   ModelConfig config_;
