@@ -18,20 +18,20 @@ class Binder {
  public:
   Binder(const Checkpoint& checkpoint, Naming naming) : checkpoint_(checkpoint), naming_(naming) { choose_prefix(); }
 
-  // Which of the two names applies; Hugging Face names of parameters follow the text model's prefix.
-  std::string name(std::string_view hugging_face, std::string_view gguf) const {
-    return naming_ == Naming::gguf ? std::string(gguf) : prefix_ + std::string(hugging_face);
+  // Hugging Face names of parameters follow the text model's prefix.
+  TensorName name(std::string_view hugging_face, std::string_view gguf) const {
+    return {prefix_ + std::string(hugging_face), std::string(gguf)};
   }
-  std::string layer(std::size_t index, std::string_view hugging_face, std::string_view gguf) const {
-    return naming_ == Naming::gguf ? fmt::format("blk.{}.{}", index, gguf)
-                                   : fmt::format("{}layers.{}.{}", prefix_, index, hugging_face);
+  TensorName layer(std::size_t index, std::string_view hugging_face, std::string_view gguf) const {
+    return {fmt::format("{}layers.{}.{}", prefix_, index, hugging_face), fmt::format("blk.{}.{}", index, gguf)};
   }
 
-  bool has(const std::string& name) const { return checkpoint_.find(name) != nullptr; }
+  bool has(const TensorName& names) const { return checkpoint_.find(chosen(names)) != nullptr; }
 
   // A matrix [rows, cols]; leading dimensions (experts) count as rows.
-  WeightView matrix(const std::string& name, std::int64_t rows, std::int64_t cols) {
-    const TensorInfo* tensor = checkpoint_.find(name);
+  WeightView matrix(const TensorName& names, std::int64_t rows, std::int64_t cols) {
+    const std::string& name = chosen(names);
+    const TensorInfo* tensor = use(names);
     if (tensor == nullptr) {
       problems_ += fmt::format("\n  {}: missing", name);
       return {};
@@ -53,8 +53,9 @@ class Binder {
 
   // A vector of `size` as f32; `offset` is added to every element (Gemma 3 stores norm weights minus one in Hugging
   // Face files).
-  FloatVector vector(const std::string& name, std::int64_t size, float offset = 0) {
-    const TensorInfo* tensor = checkpoint_.find(name);
+  FloatVector vector(const TensorName& names, std::int64_t size, float offset = 0) {
+    const std::string& name = chosen(names);
+    const TensorInfo* tensor = use(names);
     std::int64_t found = 1;
     for (const std::int64_t dimension : tensor == nullptr ? std::vector<std::int64_t>{} : tensor->shape)
       found *= dimension;
@@ -76,8 +77,20 @@ class Binder {
   void finish() const {
     if (!problems_.empty()) bad_input("the checkpoint does not hold what its configuration asks for:{}", problems_);
   }
+  // The tensors that were found, in the order of asking.
+  const std::vector<TensorName>& used() const { return used_; }
 
  private:
+  const std::string& chosen(const TensorName& names) const {
+    return naming_ == Naming::gguf ? names.gguf : names.hugging_face;
+  }
+
+  const TensorInfo* use(const TensorName& names) {
+    const TensorInfo* tensor = checkpoint_.find(chosen(names));
+    if (tensor != nullptr) used_.push_back(names);
+    return tensor;
+  }
+
   WeightView matrix_of_any_rank(const TensorInfo& tensor, std::int64_t size) {
     if (dequantize_for(static_cast<std::uint32_t>(tensor.dtype)) == nullptr) {
       problems_ += fmt::format("\n  {}: type {} cannot hold weights", tensor.name, dtype_name(tensor.dtype));
@@ -90,7 +103,7 @@ class Binder {
   void choose_prefix() {
     prefix_ = "model.";
     for (const char* candidate : {"model.decoder.", "model.language_model.", "language_model.model."}) {
-      if (has(std::string(candidate) + "embed_tokens.weight")) prefix_ = candidate;
+      if (checkpoint_.find(std::string(candidate) + "embed_tokens.weight") != nullptr) prefix_ = candidate;
     }
   }
 
@@ -98,10 +111,11 @@ class Binder {
   Naming naming_;
   std::string prefix_;
   std::string problems_;
+  std::vector<TensorName> used_;
 };
 
-GatedMlp bind_mlp(Binder& b, const std::string& gate, const std::string& up, const std::string& down,
-                  std::int64_t hidden, std::int64_t width) {
+GatedMlp bind_mlp(Binder& b, const TensorName& gate, const TensorName& up, const TensorName& down, std::int64_t hidden,
+                  std::int64_t width) {
   return {b.matrix(gate, width, hidden), b.matrix(up, width, hidden), b.matrix(down, hidden, width)};
 }
 
@@ -116,8 +130,8 @@ ExpertBranch bind_experts(Binder& b, const ModelConfig& config, std::size_t i) {
   e.post_norm = b.vector(b.layer(i, "post_feedforward_layernorm_2.weight", "post_ffw_norm_2.weight"), hidden);
   e.dense_post_norm = b.vector(b.layer(i, "post_feedforward_layernorm_1.weight", "post_ffw_norm_1.weight"), hidden);
   e.experts.count = count;
-  const std::string fused = b.layer(i, "experts.gate_up_proj", "ffn_gate_up_exps.weight");
-  const std::string split_gate = b.layer(i, "experts.gate_proj", "ffn_gate_exps.weight");
+  const TensorName fused = b.layer(i, "experts.gate_up_proj", "ffn_gate_up_exps.weight");
+  const TensorName split_gate = b.layer(i, "experts.gate_proj", "ffn_gate_exps.weight");
   if (b.has(fused) || !b.has(split_gate)) {
     e.experts.gate_up = b.matrix(fused, count * 2 * width, hidden);
   } else {
@@ -154,23 +168,22 @@ Layer bind_layer(Binder& b, Naming naming, const ModelConfig& config, std::size_
     w.experts = bind_experts(b, config, i);
     w.decoder_scalar = b.vector(b.layer(i, "layer_scalar", "layer_output_scale.weight"), 1)[0];
     w.encoder_scalar = w.decoder_scalar;  // an autoregressive checkpoint has one
-    for (const std::string& own : {fmt::format("model.encoder.language_model.layers.{}.layer_scalar", i),
-                                   fmt::format("blk.{}.enc_layer_output_scale.weight", i)}) {
-      if (b.has(own)) w.encoder_scalar = b.vector(own, 1)[0];
-    }
+    const TensorName own{fmt::format("model.encoder.language_model.layers.{}.layer_scalar", i),
+                         fmt::format("blk.{}.enc_layer_output_scale.weight", i)};
+    if (b.has(own)) w.encoder_scalar = b.vector(own, 1)[0];
   }
   return w;
 }
 
 }  // namespace
 
-Weights bind(const Checkpoint& checkpoint, Naming naming, ModelConfig& config) {
+Weights bind(const Checkpoint& checkpoint, Naming naming, ModelConfig& config, std::vector<TensorName>* used) {
   Binder b(checkpoint, naming);
   const float offset = naming == Naming::hugging_face && !config.value_norm ? 1.0f : 0.0f;
   Weights w;
   w.embedding = b.matrix(b.name("embed_tokens.weight", "token_embd.weight"), config.vocabulary, config.hidden);
   w.head = w.embedding;
-  const std::string untied = naming == Naming::gguf ? "output.weight" : "lm_head.weight";
+  const TensorName untied{"lm_head.weight", "output.weight"};
   if (b.has(untied)) w.head = b.matrix(untied, config.vocabulary, config.hidden);
   w.final_norm = b.vector(b.name("norm.weight", "output_norm.weight"), config.hidden, offset);
   if (config.canvas_length > 0) {
@@ -183,6 +196,7 @@ Weights bind(const Checkpoint& checkpoint, Naming naming, ModelConfig& config) {
   }
   for (std::size_t i = 0; i < config.layers.size(); ++i) w.layers.push_back(bind_layer(b, naming, config, i));
   b.finish();
+  if (used != nullptr) *used = b.used();
   if (w.embedding.dtype != DType::f32) config.embedding_scale = round_to_bf16(config.embedding_scale);
   return w;
 }
