@@ -36,6 +36,7 @@ int main(int argc, char** argv) {
   int result = 0;
   dgemma::add_generate(app, result);
   dgemma::add_inspect(app, result);
+  dgemma::add_perplexity(app, result);
   try {
     app.parse(argc, argv);
     return result;
