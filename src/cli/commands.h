@@ -7,6 +7,7 @@ namespace dgemma {
 
 void add_generate(CLI::App& app, int& result);
 void add_inspect(CLI::App& app, int& result);
+void add_demo(CLI::App& app, int& result);
 void add_perplexity(CLI::App& app, int& result);
 
 // Ctrl-C: after catch_interrupt(), the first one only makes interrupted() true.

@@ -1,7 +1,6 @@
 // dgemma generate: a prompt in, the answer on standard output, everything else on standard error.
 #include <unistd.h>
 
-#include <chrono>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -44,7 +43,9 @@ void write_trace(const Trace& trace, const std::string& path, const Tokenizer& t
 int run(const Options& options) {
   const Engine engine = Engine::open(options.sampling.model);
   const Tokenizer& tokenizer = engine.tokenizer();
-  std::vector<std::int32_t> prompt = tokenizer.encode(read_prompt(options), SpecialTokens::parse);
+  const std::string text = read_prompt(options);
+  if (text.empty()) bad_input("the prompt is empty; to start from nothing, give -p '<bos>'");
+  std::vector<std::int32_t> prompt = tokenizer.encode(text, SpecialTokens::parse);
   // A raw prompt needs exactly one <bos> (spec chat.md 1.5).
   if (tokenizer.bos() >= 0 && (prompt.empty() || prompt[0] != tokenizer.bos()))
     prompt.insert(prompt.begin(), tokenizer.bos());
@@ -57,15 +58,13 @@ int run(const Options& options) {
   Trace trace;
   catch_interrupt();
 
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
-  Clock::time_point prompt_done = start;
+  const Stopwatch watch;
   std::size_t printed = 0;
   std::int64_t canvases = 0;
   Progress progress = Progress::prompt_encoded;
   while (progress != Progress::finished && !interrupted()) {
     progress = session.advance(c);
-    if (progress == Progress::prompt_encoded) prompt_done = Clock::now();
+    if (progress == Progress::prompt_encoded) timing.prompt_seconds = watch.seconds();
     if (progress == Progress::canvas_refined) {
       if (options.show_denoising) show_canvas(*session.canvas(), tokenizer);
       if (!options.trace.empty()) trace.record(canvases, *session.canvas());
@@ -77,8 +76,7 @@ int run(const Options& options) {
   }
   std::cout << decoder.finish() << std::endl;
   timing.tokens = static_cast<std::int64_t>(session.tokens().size());
-  timing.prompt_seconds = std::chrono::duration<double>(prompt_done - start).count();
-  timing.generation_seconds = std::chrono::duration<double>(Clock::now() - prompt_done).count();
+  timing.generation_seconds = watch.seconds() - timing.prompt_seconds;
   if (!options.trace.empty()) write_trace(trace, options.trace, tokenizer);
   show_metrics(session.metrics(), timing, options.metrics == "json");
   return interrupted() ? 130 : 0;

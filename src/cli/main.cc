@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int result = 0;
   dgemma::add_generate(app, result);
+  dgemma::add_demo(app, result);
   dgemma::add_inspect(app, result);
   dgemma::add_perplexity(app, result);
   try {

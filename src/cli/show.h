@@ -1,6 +1,7 @@
 // What generating subcommands print besides the answer: the canvas as it is denoised, the figures at the end.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -9,6 +10,16 @@
 #include "text/tokenizer.h"
 
 namespace dgemma {
+
+// Seconds since it was made.
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start_ = Clock::now();
+};
 
 struct Timing {
   std::int64_t prompt_tokens = 0, tokens = 0;
