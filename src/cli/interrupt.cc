@@ -13,6 +13,7 @@ static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler may not 
 }  // namespace
 
 void catch_interrupt() {
+  raised = false;
   std::signal(SIGINT, [](int) {
     raised = true;
     std::signal(SIGINT, SIG_DFL);
