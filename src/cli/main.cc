@@ -35,9 +35,12 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int result = 0;
   dgemma::add_generate(app, result);
+  dgemma::add_chat(app, result);
   dgemma::add_demo(app, result);
   dgemma::add_inspect(app, result);
   dgemma::add_perplexity(app, result);
+  dgemma::add_convert(app, result);
+  dgemma::add_quantize(app, result);
   try {
     app.parse(argc, argv);
     return result;
