@@ -1,4 +1,5 @@
-"""Sudoku of order 2 (4x4) and 3 (9x9): own generator with unique solutions, text form, tokenizer of the small models.
+"""Sudoku with boxes of 2x2 (4x4), 2x3 (6x6) and 3x3 (9x9): own generator of puzzles with one solution, text form,
+tokenizer of the small models.
 
 Text of a grid: its rows, each ended by a newline, '.' for an empty cell. A model's prompt is <bos> and that text; its
 answer the solved rows joined by newlines and <eos>, so that every cell of the answer stands a constant distance behind
@@ -7,6 +8,7 @@ the same cell of the question.
 
 import json
 import random
+from typing import NamedTuple
 
 import numpy
 
@@ -15,33 +17,32 @@ NEWLINE, BLANK = 5, 6
 VOCABULARY = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "\n", ".", *"123456789"]
 
 
-def solved_grid(order, rng):
-    """A random solved grid, [n, n] of 1..n: the canonical pattern under every symmetry of the game."""
-    n = order * order
-    base = numpy.array([[(order * (r % order) + r // order + c) % n for c in range(n)] for r in range(n)])
-    grid = rng.permutation(n)[base] + 1
-    return shuffled(grid, order, rng)
+class Box(NamedTuple):
+    """A game's box: rows x columns cells; the grid has n = rows * columns rows, columns, boxes and digits."""
 
+    rows: int
+    columns: int
 
-def shuffled(grid, order, rng):
-    """Permutes rows in bands, bands, columns in stacks, stacks, digits; may transpose. Keeps uniqueness of solutions."""
-    n = order * order
+    @property
+    def n(self):
+        return self.rows * self.columns
 
-    def lines():
-        return numpy.concatenate([b * order + rng.permutation(order) for b in rng.permutation(order)])
+    @classmethod
+    def parse(cls, text):
+        """2x3 -> Box(2, 3)"""
+        rows, columns = text.split("x")
+        return cls(int(rows), int(columns))
 
-    grid = grid[lines()][:, lines()]
-    relabel = numpy.concatenate([[0], rng.permutation(n) + 1])
-    grid = relabel[grid]
-    return grid.T if rng.random() < 0.5 else grid
+    def __str__(self):
+        return f"{self.rows}x{self.columns}"
 
 
 class Solver:
     """Counts solutions by depth-first search over bit masks, always at the cell with the fewest candidates."""
 
-    def __init__(self, order):
-        self.n = n = order * order
-        self.box = [order * (i // n // order) + i % n // order for i in range(n * n)]
+    def __init__(self, box):
+        self.n = n = box.n
+        self.box = [box.rows * (i // n // box.rows) + i % n // box.columns for i in range(n * n)]
 
     def solve(self, cells, limit=2, rng=None):
         n, full = self.n, (1 << self.n) - 1
@@ -96,56 +97,67 @@ class Solver:
         return found
 
 
-def random_solution(order, seed):
+def random_solution(box, seed):
     """A random solved grid by randomised search: reaches all grids, unlike the symmetries of one pattern."""
-    n = order * order
+    n = box.n
     rng = random.Random(seed)
     first = list(range(1, n + 1))
     rng.shuffle(first)
-    return Solver(order).solve(first + [0] * (n * n - n), limit=1, rng=rng)[0]
+    return Solver(box).solve(first + [0] * (n * n - n), limit=1, rng=rng)[0]
 
 
-def dig(order, solution, givens, seed):
-    """Erases cells in random order while the solution stays unique, down to `givens` cells at best."""
+def minimal_puzzle(box, solution, seed):
+    """Erases cells in random order while the solution stays unique: no given of the result can be spared."""
     rng = random.Random(seed)
-    puzzle, solver = list(solution), Solver(order)
-    cells = list(range(len(puzzle)))
-    rng.shuffle(cells)
-    left = len(puzzle)
-    for i in cells:
-        if left <= givens:
-            break
+    puzzle, solver = list(solution), Solver(box)
+    for i in rng.sample(range(len(puzzle)), len(puzzle)):
         kept, puzzle[i] = puzzle[i], 0
         if len(solver.solve(puzzle)) > 1:
             puzzle[i] = kept
-        else:
-            left -= 1
     return puzzle
 
 
-def make_pool(order, count, fewest, most, seed):
-    """[count, 2, n, n] puzzles and solutions; givens drawn from fewest..most."""
+def make_pool(box, count, seed):
+    """[count, 2, n, n] minimal puzzles and their solutions."""
     out = []
-    rng = random.Random(seed)
     for k in range(count):
-        solution = random_solution(order, seed * 1_000_003 + k)
-        puzzle = dig(order, solution, rng.randint(fewest, most), seed * 7_000_003 + k)
-        out.append([puzzle, solution])
-    n = order * order
-    return numpy.array(out, dtype=numpy.int64).reshape(count, 2, n, n)
+        solution = random_solution(box, seed * 1_000_003 + k)
+        out.append([minimal_puzzle(box, solution, seed * 7_000_003 + k), solution])
+    return numpy.array(out, dtype=numpy.int64).reshape(count, 2, box.n, box.n)
 
 
-def augment(pairs, order, rng):
-    """A symmetric copy of every puzzle with its solution."""
-    n = order * order
+def with_givens(pairs, fewest, most, rng):
+    """Every puzzle with givens added to a number drawn from fewest..most; those with more already stay as they are."""
+    out = pairs.copy()
+    for puzzle, solution in out:
+        empty = numpy.flatnonzero(puzzle == 0)
+        missing = rng.integers(fewest, most + 1) - (puzzle.size - len(empty))
+        if missing > 0:
+            added = rng.permutation(empty)[:missing]
+            puzzle.flat[added] = solution.flat[added]
+    return out
+
+
+def augment(pairs, box, rng):
+    """A symmetric copy of every puzzle with its solution: rows within bands, bands, columns within stacks, stacks and
+    digits permuted; square boxes may be transposed."""
+
+    def lines(size):
+        return numpy.concatenate([b * size + rng.permutation(size) for b in rng.permutation(box.n // size)])
+
     out = numpy.empty_like(pairs)
     for k, pair in enumerate(pairs):
-        rows = numpy.concatenate([b * order + rng.permutation(order) for b in rng.permutation(order)])
-        columns = numpy.concatenate([b * order + rng.permutation(order) for b in rng.permutation(order)])
-        relabel = numpy.concatenate([[0], rng.permutation(n) + 1])
-        new = relabel[pair[:, rows][:, :, columns]]
-        out[k] = new.transpose(0, 2, 1) if rng.random() < 0.5 else new
+        relabel = numpy.concatenate([[0], rng.permutation(box.n) + 1])
+        new = relabel[pair[:, lines(box.rows)][:, :, lines(box.columns)]]
+        out[k] = new.transpose(0, 2, 1) if box.rows == box.columns and rng.random() < 0.5 else new
     return out
+
+
+def canonical(solution):
+    """The grid's bytes after renaming its digits in the order of the first row."""
+    names = numpy.zeros(len(solution) + 1, dtype=numpy.int8)
+    names[solution[0]] = numpy.arange(1, len(solution) + 1)
+    return names[solution].tobytes()
 
 
 def token_rows(grids):

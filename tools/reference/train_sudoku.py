@@ -1,17 +1,17 @@
 """Trains a small DiffusionGemma on Sudoku with Transformers' own classes, and exports it.
 
-    python tools/reference/train_sudoku.py --order 2 --out DIR --minutes 8
-    python tools/reference/train_sudoku.py --order 3 --out DIR --minutes 90
-    python tools/reference/train_sudoku.py --order 2 --out DIR --export models/sudoku-4x4
+    python tools/reference/train_sudoku.py --box 2x2 --out DIR --minutes 12 --batch 96 --draws 2
+    python tools/reference/train_sudoku.py --box 2x3 --out DIR --minutes 90
+    python tools/reference/train_sudoku.py --box 2x3 --out DIR --export models/sudoku-6x6
 
 A run is resumed from DIR/state.pt when that exists. Loss of one example: cross-entropy of the decoder at every canvas
 position, the canvas corrupted to uniform random ids with probability t ~ U(0, 1), plus next-token cross-entropy of the
-encoder over the answer. Half of the examples see the self-conditioning signal of a pass without gradient.
+encoder over the answer. Half of the examples see the self-conditioning signal of a pass without gradient. What is
+measured and exported is the running average of the weights.
 """
 
 import argparse
 import json
-import math
 import pathlib
 import time
 import types
@@ -19,6 +19,7 @@ import types
 import numpy
 import torch
 import torch.nn.functional as F
+from torch import distributed, multiprocessing
 from safetensors.torch import load_file, save_file
 from transformers import DiffusionGemmaConfig, DiffusionGemmaForBlockDiffusion, DiffusionGemmaTextConfig
 from transformers import Gemma4VisionConfig
@@ -29,20 +30,27 @@ from transformers.models.diffusion_gemma.generation_diffusion_gemma import (
 
 import sudoku
 
+SLIDING, FULL = "sliding_attention", "full_attention"
+# `fewest` and `most` are the numbers of givens of a puzzle.
 SIZES = {
-    2: dict(hidden=96, layers=4, dense=192, experts=4, expert=96, window=64, fewest=4, most=9),
-    3: dict(hidden=128, layers=4, dense=256, experts=4, expert=128, window=256, fewest=36, most=56),
+    "2x2": dict(hidden=96, layers=[SLIDING, FULL] * 2, dense=192, expert=96, window=64, fewest=4, most=9),
+    "2x3": dict(hidden=128, layers=[SLIDING] * 3 + [FULL], dense=192, expert=64, window=128, fewest=10, most=18),
+    "3x3": dict(hidden=128, layers=[SLIDING, FULL] * 2, dense=256, expert=128, window=256, fewest=36, most=56),
 }
+# Part of the run over which puzzles go from nearly full grids to those of `fewest` to `most` givens.
+EASY_START = 0.2
+# Part of the run at whose end the learning rate falls to zero.
+COOL_DOWN = 0.3
 
 
-def make_model(order):
-    size = SIZES[order]
-    n = order * order
+def make_model(box):
+    size = SIZES[str(box)]
+    n = box.n
     text = DiffusionGemmaTextConfig(
         vocab_size=len(sudoku.VOCABULARY),
         hidden_size=size["hidden"],
         intermediate_size=size["dense"],
-        num_hidden_layers=size["layers"],
+        num_hidden_layers=len(size["layers"]),
         num_attention_heads=4,
         num_key_value_heads=2,
         num_global_key_value_heads=1,
@@ -50,8 +58,8 @@ def make_model(order):
         global_head_dim=64,
         max_position_embeddings=4096,
         sliding_window=size["window"],
-        layer_types=["sliding_attention", "full_attention"] * (size["layers"] // 2),
-        num_experts=size["experts"],
+        layer_types=size["layers"],
+        num_experts=4,
         top_k_experts=2,
         moe_intermediate_size=size["expert"],
         initializer_range=0.06,
@@ -131,11 +139,13 @@ def loss_of(model, pairs, generator, draws):
     prefix = Prefix.of(encoded.past_key_values, start, draws)
 
     clean = answers.repeat(draws, 1)
-    t = torch.rand(len(clean), 1, generator=generator)
+    # The draws of a puzzle lie in different parts of (0, 1), in random order.
+    part = torch.rand(draws, len(answers), generator=generator).argsort(0)
+    t = ((part + torch.rand(part.shape, generator=generator)) / draws).reshape(-1, 1)
     noise = torch.randint(0, vocabulary, clean.shape, generator=generator)
     canvas = torch.where(torch.rand(clean.shape, generator=generator) < t, noise, clean)
     positions = torch.arange(start, start + length)[None]
-    # The rows are in random order, so that the first half is a random half.
+    # Draws are alike, so that the first half is a random half.
     half = len(clean) // 2
     carried = torch.zeros(*clean.shape, vocabulary)
     with torch.no_grad():
@@ -167,39 +177,87 @@ def evaluate(model, pairs, steps):
     return right.all(1).float().mean().item(), right.float().mean().item(), passes.mean().item()
 
 
-def pools(order, folder, size):
-    """Training pool and held-out puzzles; the two come from differently seeded grids, and the held-out ones are removed
-    from training by their text where the game is so small that they could recur."""
+def pools(box, folder):
+    """Minimal puzzles to train on, and held-out puzzles of other grids."""
+    size = SIZES[str(box)]
     file = folder / "pool.npz"
     if not file.exists():
-        train = sudoku.make_pool(order, 20_000 if order == 2 else 4_000, size["fewest"], size["most"], 11)
-        held = sudoku.make_pool(order, 512, size["fewest"], size["most"], 99)
-        numpy.savez_compressed(file, train=train, held=held)
+        pool = sudoku.make_pool(box, 4_000 if box.n == 9 else 20_000, 11)
+        held = sudoku.with_givens(
+            sudoku.make_pool(box, 512, 99), size["fewest"], size["most"], numpy.random.default_rng(99)
+        )
+        numpy.savez_compressed(file, train=pool, held=held)
     data = numpy.load(file)
     return data["train"], data["held"]
 
 
-def train(order, folder, minutes, batch, peak, draws):
-    folder.mkdir(parents=True, exist_ok=True)
-    train_pairs, held = pools(order, folder, SIZES[order])
-    hidden_from_training = {pair[0].tobytes() for pair in held}
-    model = make_model(order)
+def key(pair):
+    """What a held-out puzzle must not share with one of training: the grid up to names of digits; in 4x4, which has but
+    12 of these, the givens."""
+    return pair[0].tobytes() if pair.shape[1] == 4 else sudoku.canonical(pair[1])
+
+
+def examples(box, pool, hidden, count, progress, rng):
+    """Puzzles for one step: symmetric copies of the pool's without those in `hidden`, with more givens at the start."""
+    size = SIZES[str(box)]
+    ease = max(0.0, 1 - progress / EASY_START)
+
+    def givens(goal, start):
+        return round(goal + ease * (start * box.n**2 - goal))
+
+    pairs = sudoku.augment(pool[rng.integers(0, len(pool), count)], box, rng)
+    pairs = sudoku.with_givens(pairs, givens(size["fewest"], 0.6), givens(size["most"], 0.9), rng)
+    return numpy.array([pair for pair in pairs if key(pair) not in hidden])
+
+
+def shared(parameters, seconds):
+    """Replaces gradients by their mean over the workers, and returns the mean of their `seconds`."""
+    if not distributed.is_initialized():
+        return seconds
+    flat = torch.cat([*(p.grad.reshape(-1) for p in parameters), torch.tensor([seconds])])
+    distributed.all_reduce(flat)
+    flat /= distributed.get_world_size()
+    for p, part in zip(parameters, flat.split([p.numel() for p in parameters] + [1])):
+        p.grad.copy_(part.view_as(p))
+    return flat[-1].item()
+
+
+def train(rank, workers, box, folder, minutes, batch, peak, draws):
+    """One of `workers` processes: all hold the same weights and average their gradients; the first one writes."""
+    torch.set_num_threads(1)
+    if workers > 1:
+        distributed.init_process_group(
+            "gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=workers
+        )
+    pool, held = pools(box, folder)
+    hidden = {key(pair) for pair in held}
+    model, average = make_model(box), make_model(box)
     parameters = [p for name, p in model.named_parameters() if "vision" not in name]
-    print("parameters", sum(p.numel() for p in parameters), flush=True)
+    averages = [p for name, p in average.named_parameters() if "vision" not in name]
+    if rank == 0:
+        print("parameters", sum(p.numel() for p in parameters), flush=True)
     optimizer = torch.optim.AdamW(parameters, lr=peak, betas=(0.95, 0.99), weight_decay=1e-4)
     step, spent = 0, 0.0
     state_file = folder / "state.pt"
     if state_file.exists():
         state = torch.load(state_file)
         model.load_state_dict(state["model"])
+        average.load_state_dict(state["average"])
         optimizer.load_state_dict(state["optimizer"])
         step, spent = state["step"], state["spent"]
-        print("resumed at step", step, "after", round(spent), "s", flush=True)
+        if rank == 0:
+            print("resumed at step", step, "after", round(spent), "s", flush=True)
     model.train()
 
     def keep():
         torch.save(
-            {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step, "spent": spent},
+            {
+                "model": model.state_dict(),
+                "average": average.state_dict(),
+                "optimizer": optimizer.state_dict(),
+                "step": step,
+                "spent": spent,
+            },
             folder / "state.tmp",
         )
         (folder / "state.tmp").rename(state_file)
@@ -208,40 +266,48 @@ def train(order, folder, minutes, batch, peak, draws):
     sums = numpy.zeros(3)
     while spent < minutes * 60:
         began = time.time()
-        rng = numpy.random.default_rng([order, step])
-        generator = torch.Generator().manual_seed(order * 1_000_003 + step)
-        pairs = sudoku.augment(train_pairs[rng.integers(0, len(train_pairs), batch)], order, rng)
-        pairs = numpy.array([pair for pair in pairs if pair[0].tobytes() not in hidden_from_training])
+        rng = numpy.random.default_rng([*box, step, rank])
+        generator = torch.Generator().manual_seed((box.n * 1_000_003 + step) * workers + rank)
         progress = spent / (minutes * 60)
-        rate = peak * min(1, (step + 1) / 100) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * progress)))
+        pairs = examples(box, pool, hidden, batch, progress, rng)
         for group in optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = peak * min(1, (step + 1) / 100, (1 - progress) / COOL_DOWN)
         encoder_loss, decoder_loss = loss_of(model, pairs, generator, draws)
         optimizer.zero_grad()
         (encoder_loss + decoder_loss).backward()
+        seconds = shared(parameters, time.time() - began)
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
+        with torch.no_grad():
+            torch._foreach_lerp_(averages, parameters, max(0.001, 10 / (step + 10)))
         step += 1
-        spent += time.time() - began
+        spent += seconds
+        if rank > 0:
+            continue
         sums += encoder_loss.item(), decoder_loss.item(), 1
-        if time.time() - last_report > 20:
-            print(f"{spent:6.0f} s  step {step}  encoder {sums[0] / sums[2]:.4f}  decoder {sums[1] / sums[2]:.4f}", flush=True)
+        if time.time() - last_report > 30:
+            print(
+                f"{spent:6.0f} s  step {step}  encoder {sums[0] / sums[2]:.4f}  decoder {sums[1] / sums[2]:.4f}",
+                flush=True,
+            )
             sums[:] = 0
             last_report = time.time()
-        if time.time() - last_look > 120:
+        if time.time() - last_look > 180:
             keep()
-            exact, cells, passes = evaluate(model, held[:128], 16)
+            exact, cells, passes = evaluate(average, held[:128], 16)
             print(f"        held-out: exact {exact:.3f}  cells {cells:.3f}  steps {passes:.1f}", flush=True)
             last_look = time.time()
+    if rank > 0:
+        return
     keep()
     for steps in (1, 8, 48):
-        exact, cells, passes = evaluate(model, held, steps)
-        print(f"held-out 512, at most {steps} steps: exact {exact:.4f}  cells {cells:.4f}  steps {passes:.2f}", flush=True)
+        exact, cells, passes = evaluate(average, held, steps)
+        print(f"held-out 512, at most {steps} steps: exact {exact:.4f}  cells {cells:.4f}  steps {passes:.2f}")
 
 
-def export(order, folder, target):
-    model = make_model(order)
-    model.load_state_dict(torch.load(folder / "state.pt")["model"])
+def export(box, folder, target):
+    model = make_model(box)
+    model.load_state_dict(torch.load(folder / "state.pt")["average"])
     model = model.to(torch.bfloat16)
     model.config.dtype = "bfloat16"
     target.mkdir(parents=True, exist_ok=True)
@@ -271,20 +337,27 @@ def export(order, folder, target):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--order", type=int, choices=(2, 3), required=True)
+    parser.add_argument("--box", type=sudoku.Box.parse, required=True, help="rows x columns of a box: 2x2, 2x3 or 3x3")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--minutes", type=float, default=90)
-    parser.add_argument("--batch", type=int, default=96)
-    parser.add_argument("--peak", type=float, default=1e-3)
-    parser.add_argument("--draws", type=int, default=2)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--batch", type=int, default=8, help="puzzles a step")
+    parser.add_argument("--draws", type=int, default=8, help="noisy canvases of each")
+    parser.add_argument("--peak", type=float, default=2e-3)
+    parser.add_argument("--workers", type=int, default=2, help="processes of one thread")
     parser.add_argument("--export", type=pathlib.Path)
     arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
     if arguments.export:
-        export(arguments.order, arguments.out, arguments.export)
-    else:
-        train(arguments.order, arguments.out, arguments.minutes, arguments.batch, arguments.peak, arguments.draws)
+        export(arguments.box, arguments.out, arguments.export)
+        return
+    folder = arguments.out.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "rendezvous").unlink(missing_ok=True)
+    pools(arguments.box, folder)
+    multiprocessing.spawn(
+        train,
+        (arguments.workers, arguments.box, folder, arguments.minutes, arguments.batch, arguments.peak, arguments.draws),
+        nprocs=arguments.workers,
+    )
 
 
 if __name__ == "__main__":
