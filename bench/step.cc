@@ -160,7 +160,7 @@ class StepBench {
     for (std::size_t i = 0; i < draws.size(); ++i) draws[i] = {0.6f, 1, 0, i};
     predictions_.resize(draws.size());
     head_predict(c_, predictions_, soft, normed_.reshape(rows_, config_.hidden), weights_.head,
-                 config_.final_logit_softcapping, draws, buffers_);
+                 config_.final_logit_softcapping, draws, {}, buffers_);
   }
 
   // One step; its stages go to `out`, if given.
@@ -302,25 +302,20 @@ class StepBench {
 // Both bounds of this run.
 struct Limits {
   Rate f32, read;
-  int threads;
 };
 
-// Prints one line, returns it as JSON. "of f32" is the share of the multiply-add limit by the wall, "by CPU" the same
-// by CPU seconds, which leaves other programs' share of the machine out; "of bound" compares with the larger of
-// computing and reading at the limits.
+// Prints one line, returns it as JSON. Fractions are by CPU seconds, which leaves other programs' turns out: of the
+// multiply-add limit, and of the larger of computing and reading at the limits.
 nlohmann::json report(const Stage& stage, const Limits& limits) {
   const double wall = median(stage.wall), cpu = median(stage.cpu);
-  const double of_f32 = stage.cost.flops / limits.f32.per_s / wall;
-  const double by_cpu = stage.cost.flops / limits.f32.per_cpu_s / cpu;
-  const double bound = std::max(stage.cost.flops / limits.f32.per_s, stage.cost.bytes / limits.read.per_s) / wall;
+  const double computing = stage.cost.flops / limits.f32.per_cpu_s, reading = stage.cost.bytes / limits.read.per_cpu_s;
+  const double of_f32 = computing / cpu, of_bound = std::max(computing, reading) / cpu;
   std::printf("  %-26s x%-3.0f %10.2f ms %10.2f CPU-ms %9.2f GFLOP %8.1f MB", stage.name.c_str(), stage.times,
               wall * 1e3, cpu * 1e3, stage.cost.flops * 1e-9, stage.cost.bytes * 1e-6);
-  if (stage.cost.flops > 0)
-    std::printf("   %5.1f %% of f32, %5.1f %% by CPU, %5.1f %% of bound", of_f32 * 100, by_cpu * 100, bound * 100);
+  if (stage.cost.flops > 0) std::printf("   %5.1f %% of f32, %5.1f %% of bound", of_f32 * 100, of_bound * 100);
   std::printf("\n");
-  return {{"name", stage.name}, {"times", stage.times},      {"wall_s", wall},
-          {"cpu_s", cpu},       {"flops", stage.cost.flops}, {"bytes", stage.cost.bytes},
-          {"of_f32", of_f32},   {"of_f32_by_cpu", by_cpu},   {"of_bound", bound}};
+  return {{"name", stage.name},        {"times", stage.times},      {"wall_s", wall},   {"cpu_s", cpu},
+          {"flops", stage.cost.flops}, {"bytes", stage.cost.bytes}, {"of_f32", of_f32}, {"of_bound", of_bound}};
 }
 
 nlohmann::json report(const char* title, const Stages& stages, const Limits& limits) {
@@ -344,22 +339,21 @@ void run(const Options& options) {
   StepBench bench(options, model);
   ThreadPool& pool = bench.context().pool();
   const char* table = bench.context().kernels().name;
-  const auto measure = [&] {
-    return Limits{f32_limit(pool, table), read_limit(pool, table, kMemoryBytes), options.threads};
-  };
+  const auto measure = [&] { return Limits{f32_limit(pool, table), read_limit(pool, table, kMemoryBytes)}; };
   const Limits before = measure();
   bench.run();
   const Limits after = measure();
-  const Limits limits{mean(before.f32, after.f32), mean(before.read, after.read), options.threads};
+  const Limits limits{mean(before.f32, after.f32), mean(before.read, after.read)};
   const double load_after = load_average();
 
   std::printf("%s, %lld layers, %.2f GiB of weights, context %lld, %d threads, table %s, load average %.1f .. %.1f\n",
               options.type.c_str(), static_cast<long long>(options.layers),
               static_cast<double>(model.size_bytes()) / 0x1p30, static_cast<long long>(options.context),
               options.threads, table, load_before, load_after);
-  std::printf("limits: %.1f GFLOP/s (before %.1f, after %.1f), reading %.1f GB/s\n", limits.f32.per_s * 1e-9,
-              before.f32.per_s * 1e-9, after.f32.per_s * 1e-9, limits.read.per_s * 1e-9);
-  // 1 when the machine was ours alone and no thread waited for another; the wall figures mean little far below that.
+  std::printf("limits of a thread's CPU second: %.1f GFLOP (before %.1f, after %.1f), reading %.1f GB\n",
+              limits.f32.per_cpu_s * 1e-9, before.f32.per_cpu_s * 1e-9, after.f32.per_cpu_s * 1e-9,
+              limits.read.per_cpu_s * 1e-9);
+  // 1 when the machine was ours alone and no thread waited for another: the wall figures mean little far below that.
   const double share = bench.step.total("", &Stage::times).cpu[0] /
                        (bench.step.total("", &Stage::times).wall[0] * static_cast<double>(options.threads));
   std::printf("the threads had a CPU %.0f %% of the time\n", share * 100);
@@ -380,6 +374,7 @@ void run(const Options& options) {
                            {"limit_flop_per_s", limits.f32.per_s},
                            {"limit_flop_per_cpu_s", limits.f32.per_cpu_s},
                            {"limit_read_byte_per_s", limits.read.per_s},
+                           {"limit_read_byte_per_cpu_s", limits.read.per_cpu_s},
                            {"cpu_share", share},
                            {"prefill_s", bench.prefill_s}};
   result["step"] = report("one step, by stage", bench.step, limits);

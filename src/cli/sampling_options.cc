@@ -24,9 +24,9 @@ void add_sampling_options(CLI::App& command, SamplingOptions& o) {
   command.add_option("--t-max", o.t_max, "diffusion: temperature of the first step");
   command.add_option("--stability", o.stability, "diffusion: equal canvases in a row that allow stopping");
   command.add_option("--confidence", o.confidence, "diffusion: mean entropy, in nats, that allows stopping");
-  command.add_option("--top-k", o.token.top_k, "ar: keep the k most likely tokens; 0 keeps all");
-  command.add_option("--top-p", o.token.top_p, "ar: keep the likeliest tokens that reach this probability");
-  command.add_option("--min-p", o.token.min_p, "ar: keep tokens of at least this share of the likeliest");
+  command.add_option("--top-k", o.filter.top_k, "keep the k most likely tokens; 0 keeps all");
+  command.add_option("--top-p", o.filter.top_p, "keep the likeliest tokens that reach this probability");
+  command.add_option("--min-p", o.filter.min_p, "keep tokens of at least this share of the likeliest");
 }
 
 SessionSettings session_settings(const SamplingOptions& o, const Engine& engine, std::int64_t prompt_tokens) {
@@ -44,9 +44,9 @@ SessionSettings session_settings(const SamplingOptions& o, const Engine& engine,
   s.context = o.context > 0 ? o.context : std::min(prompt_tokens + s.max_tokens, engine.config().max_positions);
   s.seed = o.seed;
   s.stop_ids = engine.defaults().stop_ids;
-  s.token = o.token;
+  s.filter = o.filter;
   if (s.mode == Mode::autoregressive) {
-    s.token.temperature = o.temperature.value_or(0.0f);
+    s.ar_temperature = o.temperature.value_or(0.0f);
   } else if (o.temperature && *o.temperature == 0) {
     s.noise_free = true;
   } else if (o.temperature) {

@@ -17,7 +17,7 @@ struct SamplingOptions {
   std::uint64_t seed = 0;
   std::optional<float> temperature, entropy_bound, t_min, t_max, confidence;
   std::optional<int> steps, stability;
-  TokenSampling token;
+  TokenFilter filter;
 };
 
 void add_sampling_options(CLI::App& command, SamplingOptions& options);

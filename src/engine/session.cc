@@ -29,7 +29,10 @@ Session::Session(const Engine& engine, SessionSettings settings, std::vector<std
          "the checkpoint is autoregressive: it has no canvas and no self-conditioning weights; use --mode ar");
   }
   settings_.denoise.validate();
-  settings_.token.validate();
+  settings_.filter.validate();
+  if (!(settings_.ar_temperature >= 0 && settings_.ar_temperature <= 100)) {
+    bad_input("temperature must be 0 .. 100, found {}", settings_.ar_temperature);
+  }
   if (prompt_.empty()) bad_input("the prompt is empty: at least one token is needed");
   for (const std::int32_t id : prompt_) {
     if (id < 0 || id >= config.vocabulary) {
@@ -101,7 +104,8 @@ void Session::denoise(Context& c) {
   const std::uint64_t draw_stream = stream(static_cast<std::uint64_t>(canvas_->steps_done()) << 1);
   std::vector<RowDraw> draws(predictions_.size());
   for (std::size_t i = 0; i < draws.size(); ++i) draws[i] = {canvas_->temperature(), settings_.seed, draw_stream, i};
-  head_predict(c, predictions_, signal, normed, weights.head, config.final_logit_softcapping, draws, head_buffers_);
+  head_predict(c, predictions_, signal, normed, weights.head, config.final_logit_softcapping, draws, settings_.filter,
+               head_buffers_);
   scale_rows(c, signal, std::vector<float>(predictions_.size(), config.embedding_scale));
   if (settings_.noise_free) {
     for (RowPrediction& prediction : predictions_) prediction.sample = prediction.argmax;
@@ -142,7 +146,8 @@ Progress Session::decode_token(Context& c) {
   final_norm(c, config, engine_.weights(), normed, activations_.slots().x.slice(last_row_, 1));
   head_logits(c, logits, normed, engine_.weights().head, config.final_logit_softcapping);
   const double uniform = random_uniform(settings_.seed, 0, tokens_.size());
-  const std::int32_t id = sample_token({logits.data, static_cast<std::size_t>(logits.cols)}, settings_.token, uniform);
+  const std::int32_t id = sample_token({logits.data, static_cast<std::size_t>(logits.cols)}, settings_.ar_temperature,
+                                       settings_.filter, uniform);
   tokens_.push_back(id);
   const bool stop = std::find(settings_.stop_ids.begin(), settings_.stop_ids.end(), id) != settings_.stop_ids.end();
   finished_ = stop || static_cast<std::int64_t>(tokens_.size()) == settings_.max_tokens;

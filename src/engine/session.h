@@ -28,9 +28,10 @@ struct SessionSettings {
   std::int64_t context = 4096;       // most positions of prompt and answer
   std::int64_t prefill_chunk = 512;  // prompt rows a pass; changes no result
   std::uint64_t seed = 0;
-  bool noise_free = false;  // accepted positions take the argmax
+  TokenFilter filter;        // of what may be drawn, in both modes
+  float ar_temperature = 0;  // autoregressive mode; 0: greedy
+  bool noise_free = false;   // accepted positions take the argmax
   std::vector<std::int32_t> stop_ids;
-  TokenSampling token;  // autoregressive mode
 };
 
 enum class Progress {

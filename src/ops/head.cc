@@ -59,17 +59,68 @@ void take_tile(const KernelTable& kernels, RunningRow& state, RowPrediction& pre
   if (soft != nullptr) kernels.gemm_nn_add(y, count, table, hidden, soft, hidden, 1, hidden, count);
 }
 
+// Rows of logits that a filter needs whole at once: 8 x 262,144 are 8 MiB.
+constexpr std::int64_t kFilteredRows = 8;
+
+// A masked logit: weighs nothing in any sum and yet is finite.
+constexpr float kMasked = -1e30f;
+
+void finish(const KernelTable& kernels, const RunningRow& state, RowPrediction& prediction, float* soft,
+            std::int64_t width) {
+  prediction.entropy = static_cast<float>(std::max(0.0, std::log(state.sum) - state.weighted / state.sum));
+  prediction.confidence = static_cast<float>(1.0 / state.sum);
+  if (soft != nullptr) kernels.multiply(soft, static_cast<float>(1.0 / state.sum), width);
+}
+
+// Few rows: their logits whole, so that the filter can rank them; then the same sweep over the tiles.
+void predict_filtered(Context& c, std::span<RowPrediction> out, View soft, View hidden, WeightView table,
+                      float soft_cap, std::span<const RowDraw> draws, const TokenFilter& filter, HeadBuffers& buffers) {
+  const std::int64_t rows = hidden.rows, width = hidden.cols;
+  const View logits = buffers.logits.reshape(rows, table.rows);
+  linear(c, logits, hidden, table);
+  std::vector<RunningRow> states(static_cast<std::size_t>(rows));
+  c.pool().parallel_for(rows, 1, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      float* y = logits.row(i);
+      c.kernels().soft_cap(y, soft_cap, draws[i].temperature, table.rows);
+      const float threshold = keep_threshold({y, static_cast<std::size_t>(table.rows)}, filter);
+      for (std::int64_t v = 0; v < table.rows; ++v) y[v] = y[v] >= threshold ? y[v] : kMasked;
+    }
+  });
+  const View unpacked = buffers.table.reshape(kVocabularyTile, width);
+  for (std::int64_t first = 0; first < table.rows; first += kVocabularyTile) {
+    const std::int64_t count = std::min(kVocabularyTile, table.rows - first);
+    const float* tile = soft ? weight_rows_f32(table, first, count, unpacked.data) : nullptr;
+    c.pool().parallel_for(rows, 1, [&](std::int64_t begin, std::int64_t end, int) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        take_tile(c.kernels(), states[i], out[i], soft ? soft.row(i) : nullptr, width, logits.row(i) + first, first,
+                  count, draws[i], tile);
+      }
+    });
+  }
+  for (std::int64_t i = 0; i < rows; ++i) finish(c.kernels(), states[i], out[i], soft ? soft.row(i) : nullptr, width);
+}
+
 }  // namespace
 
 void head_predict(Context& c, std::span<RowPrediction> out, View soft, View hidden, WeightView table, float soft_cap,
-                  std::span<const RowDraw> draws, HeadBuffers& buffers) {
+                  std::span<const RowDraw> draws, const TokenFilter& filter, HeadBuffers& buffers) {
   const std::int64_t rows = hidden.rows, width = hidden.cols;
   DGEMMA_CHECK(table.cols == width && static_cast<std::int64_t>(out.size()) == rows && draws.size() == out.size());
   DGEMMA_CHECK(!soft || (soft.rows == rows && soft.cols == width));
+  for (std::int64_t i = 0; soft && i < rows; ++i) std::fill_n(soft.row(i), width, 0.0f);
+  if (filter.active()) {
+    for (std::int64_t row = 0; row < rows; row += kFilteredRows) {
+      const std::int64_t count = std::min(kFilteredRows, rows - row);
+      const auto at = static_cast<std::size_t>(row), n = static_cast<std::size_t>(count);
+      predict_filtered(c, out.subspan(at, n), soft ? soft.slice(row, count) : View{}, hidden.slice(row, count), table,
+                       soft_cap, draws.subspan(at, n), filter, buffers);
+    }
+    return;
+  }
   const View logits = buffers.logits.reshape(rows, kVocabularyTile);
   const View unpacked = buffers.table.reshape(kVocabularyTile, width);
   std::vector<RunningRow> states(static_cast<std::size_t>(rows));
-  for (std::int64_t i = 0; soft && i < rows; ++i) std::fill_n(soft.row(i), width, 0.0f);
 
   for (std::int64_t first = 0; first < table.rows; first += kVocabularyTile) {
     const std::int64_t count = std::min(kVocabularyTile, table.rows - first);
@@ -88,12 +139,7 @@ void head_predict(Context& c, std::span<RowPrediction> out, View soft, View hidd
       }
     });
   }
-  for (std::int64_t i = 0; i < rows; ++i) {
-    const RunningRow& state = states[i];
-    out[i].entropy = static_cast<float>(std::max(0.0, std::log(state.sum) - state.weighted / state.sum));
-    out[i].confidence = static_cast<float>(1.0 / state.sum);
-    if (soft) c.kernels().multiply(soft.row(i), static_cast<float>(1.0 / state.sum), width);
-  }
+  for (std::int64_t i = 0; i < rows; ++i) finish(c.kernels(), states[i], out[i], soft ? soft.row(i) : nullptr, width);
 }
 
 void head_logits(Context& c, View logits, View hidden, WeightView table, float soft_cap) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/context.h"
+#include "ops/token_filter.h"
 #include "tensor/view.h"
 
 namespace dgemma {
@@ -34,8 +35,10 @@ struct HeadBuffers {
 // z = soft_cap * tanh(hidden table^T / soft_cap) (soft_cap <= 0: none), processed as z / temperature. `soft`, when
 // given [rows, cols], becomes the expected table row sum_v p_v table_v: the self-conditioning signal before its scale
 // (report section 3; the table is both head and embedding, so that one sweep serves both).
+// A filter restricts the processed distribution, so that sample, entropy and signal see only what it keeps; the argmax
+// is the same.
 void head_predict(Context& c, std::span<RowPrediction> out, View soft, View hidden, WeightView table, float soft_cap,
-                  std::span<const RowDraw> draws, HeadBuffers& buffers);
+                  std::span<const RowDraw> draws, const TokenFilter& filter, HeadBuffers& buffers);
 
 // Soft-capped logits of a few rows, [rows, vocabulary]: for autoregressive decoding.
 void head_logits(Context& c, View logits, View hidden, WeightView table, float soft_cap);

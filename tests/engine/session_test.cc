@@ -95,21 +95,24 @@ TEST(Autoregressive, CachedEqualsFromScratch) {
 TEST(TokenSampler, KeptSets) {
   std::vector<float> logits;
   for (const double p : {0.15, 0.5, 0.05, 0.3}) logits.push_back(static_cast<float>(std::log(p)));
-  const auto at = [&](TokenSampling sampling, double uniform) {
-    sampling.temperature = 1;
-    return sample_token(logits, sampling, uniform);
+  const auto at = [&](const TokenFilter& filter, double uniform) {
+    return sample_token(logits, 1.0f, filter, uniform);
   };
-  EXPECT_EQ(at({}, 0.49), 1);
-  EXPECT_EQ(at({}, 0.51), 3);
-  EXPECT_EQ(at({}, 0.81), 0);
-  EXPECT_EQ(at({}, 0.96), 2);
-  EXPECT_EQ(at({.top_k = 2}, 0.999), 3);
+  // In order of id: 0.15, 0.65, 0.7, 1.
+  EXPECT_EQ(at({}, 0.14), 0);
+  EXPECT_EQ(at({}, 0.64), 1);
+  EXPECT_EQ(at({}, 0.69), 2);
+  EXPECT_EQ(at({}, 0.71), 3);
+  EXPECT_EQ(at({.top_k = 2}, 0.001), 1);
   EXPECT_EQ(at({.top_k = 2}, 0.62), 1);  // 0.5 / 0.8 = 0.625
+  EXPECT_EQ(at({.top_k = 2}, 0.63), 3);
+  EXPECT_EQ(at({.top_p = 0.7f}, 0.001), 1);
   EXPECT_EQ(at({.top_p = 0.7f}, 0.999), 3);
   EXPECT_EQ(at({.top_p = 0.49f}, 0.999), 1);
-  EXPECT_EQ(at({.min_p = 0.25f}, 0.999), 0);
-  EXPECT_EQ(sample_token(logits, {}, 0.999), 1);
-  EXPECT_THROW(TokenSampling{.top_p = 0}.validate(), Error);
+  EXPECT_EQ(at({.min_p = 0.25f}, 0.001), 0);
+  EXPECT_EQ(at({.min_p = 0.35f}, 0.001), 1);
+  EXPECT_EQ(sample_token(logits, 0.0f, {}, 0.999), 1);
+  EXPECT_THROW(TokenFilter{.top_p = 0}.validate(), Error);
 }
 
 // Equations 7 to 10 on numbers worked by hand.

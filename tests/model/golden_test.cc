@@ -173,7 +173,7 @@ TEST(GoldenHead, SelfConditioningSignalOfTheStepBefore) {
   std::vector<RowDraw> draws(16);
   for (std::uint64_t i = 0; i < 16; ++i) draws[i] = {0.6f, 1, 2, i};
   HeadBuffers buffers;
-  head_predict(c, rows, u, n, tiny.weights.embedding, tiny.config.final_logit_softcapping, draws, buffers);
+  head_predict(c, rows, u, n, tiny.weights.embedding, tiny.config.final_logit_softcapping, draws, {}, buffers);
   for (std::int64_t i = 0; i < 16; ++i) c.kernels().multiply(u.row(i), tiny.config.embedding_scale, 64);
   golden.compare("step1.self_conditioning_signal", u);
 }

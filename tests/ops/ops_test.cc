@@ -186,8 +186,8 @@ TEST_P(Head, EqualsTheFormula) {
   std::vector<RowPrediction> out(rows), out8(rows);
   Context c(1), c8(8);
   HeadBuffers buffers;
-  head_predict(c, out, soft.view, hidden.view, table.weight(), cap, draws, buffers);
-  head_predict(c8, out8, soft8.view, hidden.view, table.weight(), cap, draws, buffers);
+  head_predict(c, out, soft.view, hidden.view, table.weight(), cap, draws, {}, buffers);
+  head_predict(c8, out8, soft8.view, hidden.view, table.weight(), cap, draws, {}, buffers);
   EXPECT_EQ(soft.values, soft8.values);
   for (std::int64_t i = 0; i < rows; ++i) {
     EXPECT_EQ(out[i].sample, out8[i].sample);
@@ -219,6 +219,53 @@ TEST_P(Head, EqualsTheFormula) {
 
 INSTANTIATE_TEST_SUITE_P(VocabularySizes, Head, testing::Values(1, 255, 256, 257, 1500));
 
+// Filters against the definition: sort, cut, renormalise.
+TEST(HeadFilter, EqualsTheFormula) {
+  const std::int64_t vocabulary = 700, rows = 11, width = 8;
+  Data hidden(rows, width, 20), table(vocabulary, width, 21), soft(rows, width, 0);
+  std::vector<RowDraw> draws;
+  for (std::uint64_t i = 0; i < rows; ++i) draws.push_back({0.7f, 3, 4, i});
+  Context c(2);
+  HeadBuffers buffers;
+  for (const TokenFilter& filter : {TokenFilter{.top_k = 5}, {.top_p = 0.6f}, {.min_p = 0.05f}, {20, 0.8f, 0.1f}}) {
+    std::vector<RowPrediction> out(rows);
+    head_predict(c, out, soft.view, hidden.view, table.weight(), 30.0f, draws, filter, buffers);
+    for (std::int64_t i = 0; i < rows; ++i) {
+      std::vector<std::pair<double, std::int64_t>> ranked;
+      for (std::int64_t t = 0; t < vocabulary; ++t) {
+        double z = 0;
+        for (std::int64_t d = 0; d < width; ++d) z += double{hidden.view.row(i)[d]} * table.view.row(t)[d];
+        ranked.push_back({30 * std::tanh(z / 30) / 0.7f, t});
+      }
+      std::sort(ranked.rbegin(), ranked.rend());
+      if (filter.top_k > 0) ranked.resize(static_cast<std::size_t>(filter.top_k));
+      const auto mass = [&](std::size_t count) {
+        double sum = 0;
+        for (std::size_t j = 0; j < count; ++j) sum += std::exp(ranked[j].first - ranked[0].first);
+        return sum;
+      };
+      std::size_t kept = 1;
+      const double whole = mass(ranked.size());
+      while (kept < ranked.size() && mass(kept) < filter.top_p * whole) ++kept;
+      while (kept > 1 && std::exp(ranked[kept - 1].first - ranked[0].first) < filter.min_p) --kept;
+      ranked.resize(kept);
+      double entropy = 0;
+      std::vector<double> expected(width, 0.0);
+      bool drawn = false;
+      for (const auto& [y, t] : ranked) {
+        const double p = std::exp(y - ranked[0].first) / mass(kept);
+        entropy -= p * std::log(p);
+        drawn = drawn || t == out[i].sample;
+        for (std::int64_t d = 0; d < width; ++d) expected[d] += p * table.view.row(t)[d];
+      }
+      EXPECT_TRUE(drawn);
+      EXPECT_EQ(out[i].argmax, ranked[0].second);
+      EXPECT_NEAR(out[i].entropy, entropy, 1e-4);
+      for (std::int64_t d = 0; d < width; ++d) EXPECT_NEAR(soft.view.row(i)[d], expected[d], 1e-4);
+    }
+  }
+}
+
 // The streamed draw is an exact categorical draw: chi-square over many seeds, with a vocabulary of several tiles.
 TEST(HeadSample, FollowsTheDistribution) {
   const std::int64_t vocabulary = 600, width = 4, draws_count = 20000;
@@ -239,7 +286,7 @@ TEST(HeadSample, FollowsTheDistribution) {
   std::vector<RowPrediction> out(draws_count);
   Context c(2);
   HeadBuffers buffers;
-  head_predict(c, out, {}, hidden.view, table.weight(), 0.0f, draws, buffers);
+  head_predict(c, out, {}, hidden.view, table.weight(), 0.0f, draws, {}, buffers);
   std::vector<double> counts(vocabulary, 0.0);
   for (const RowPrediction& prediction : out) ++counts[prediction.sample];
   double chi_square = 0;
