@@ -149,21 +149,6 @@ std::string chat_template_of(const fs::path& directory) {
   return out;
 }
 
-// GGUF names one end-of-text token. Readers know the pieces that end a turn or a tool call; one more id fits.
-void add_stop_ids(GgufWriter& out, const Tokenizer& tokenizer, const std::vector<std::int32_t>& stop_ids,
-                  std::vector<std::string>& notes) {
-  std::vector<std::int32_t> unnamed;
-  for (const std::int32_t id : stop_ids) {
-    const std::string_view piece = tokenizer.piece(id);
-    const bool known = id == tokenizer.eos() || piece == "<turn|>" || piece == "<|tool_response>";
-    if (!known && id >= 0) unnamed.push_back(id);
-  }
-  if (!unnamed.empty()) out.add_u32("tokenizer.ggml.eot_token_id", static_cast<std::uint32_t>(unnamed[0]));
-  for (std::size_t i = 1; i < unnamed.size(); ++i) {
-    notes.push_back(fmt::format("stop id {} of generation_config.json has no place in GGUF", unnamed[i]));
-  }
-}
-
 void add_tokenizer(GgufWriter& out, const fs::path& directory, std::int64_t vocabulary,
                    const std::vector<std::int32_t>& stop_ids, std::vector<std::string>& notes) {
   const fs::path path = directory / "tokenizer.json";
@@ -172,13 +157,14 @@ void add_tokenizer(GgufWriter& out, const fs::path& directory, std::int64_t voca
               directory.string());
   }
   const MappedFile file(path);
-  for (std::string& note : tokenizer_to_gguf(file.bytes(), vocabulary, out)) notes.push_back(std::move(note));
-  add_stop_ids(out, Tokenizer::from_json(file.bytes()), stop_ids, notes);
+  for (std::string& note : tokenizer_to_gguf(file.bytes(), vocabulary, stop_ids, out)) {
+    notes.push_back(std::move(note));
+  }
   const std::string chat_template = chat_template_of(directory);
   if (!chat_template.empty()) out.add_string("tokenizer.chat_template", chat_template);
 }
 
-// Three digits at least two of which count: 26B, 2.6B, 0.26K.
+// With at least two digits that count: 738M, 2.6B, 0.26K.
 std::string rounded(std::int64_t count) {
   struct Unit {
     double size;
@@ -221,6 +207,7 @@ std::string size_label(std::span<const TensorInfo> tensors) {
 }
 
 Converted convert_to_gguf(const fs::path& directory, const ConvertSettings& settings, const GgufOutput& output) {
+  if (!fs::exists(directory)) bad_input("{}: there is no such directory", directory.string());
   if (!fs::is_directory(directory)) {
     bad_input("{}: expected a directory with config.json and safetensors; for a .gguf file use dgemma quantize",
               directory.string());

@@ -38,10 +38,25 @@ bool flag(const Json& object, const char* name) {
   return found != object.end() && found->is_boolean() && found->get<bool>();
 }
 
+// GGUF names one end-of-text token. Readers know the pieces that end a turn or a tool call; one more id fits.
+void add_stop_ids(GgufWriter& out, const Tokenizer& tokenizer, std::span<const std::int32_t> stop_ids,
+                  std::vector<std::string>& notes) {
+  std::vector<std::int32_t> unnamed;
+  for (const std::int32_t id : stop_ids) {
+    const std::string_view piece = tokenizer.piece(id);
+    const bool known = id == tokenizer.eos() || piece == "<turn|>" || piece == "<|tool_response>";
+    if (!known && id >= 0) unnamed.push_back(id);
+  }
+  if (!unnamed.empty()) out.add_u32("tokenizer.ggml.eot_token_id", static_cast<std::uint32_t>(unnamed[0]));
+  for (std::size_t i = 1; i < unnamed.size(); ++i) {
+    notes.push_back(fmt::format("stop id {} of generation_config.json has no place in GGUF", unnamed[i]));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> tokenizer_to_gguf(std::span<const std::byte> tokenizer_json, std::int64_t vocabulary,
-                                           GgufWriter& out) {
+                                           std::span<const std::int32_t> stop_ids, GgufWriter& out) {
   const Tokenizer tokenizer = Tokenizer::from_json(tokenizer_json);  // and so the document below has the right shape
   if (tokenizer.size() > vocabulary) {
     bad_input("tokenizer.json has {} pieces, the model's vocabulary {}; the files do not belong together",
@@ -88,6 +103,7 @@ std::vector<std::string> tokenizer_to_gguf(std::span<const std::byte> tokenizer_
   out.add_boolean("tokenizer.ggml.add_bos_token", true);
 
   std::vector<std::string> notes;
+  add_stop_ids(out, tokenizer, stop_ids, notes);
   if (document.value("normalizer", Json()).is_null() || !flag(model, "byte_fallback") || !flag(model, "fuse_unk")) {
     notes.push_back(
         "readers of GGUF turn spaces into U+2581, take bytes for unknown characters and fuse unknown ones; this "

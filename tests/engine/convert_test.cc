@@ -339,6 +339,18 @@ TEST_F(Convert, TokenizerAndTemplateTravel) {
   EXPECT_EQ(file.boolean("tokenizer.ggml.add_space_prefix"), false);
 }
 
+// One stop id beside <eos> is the end of a turn; for a second one there is no key.
+TEST_F(Convert, OtherStopIds) {
+  const fs::path copy = copy_of(kSudoku);
+  replace_in(copy / "generation_config.json", "[\n    1\n  ]", "[1, 6, 9]");
+  GgufOutput output;
+  output.path = folder_ / "out.gguf";
+  const Converted done = convert_to_gguf(copy, {}, output);
+  EXPECT_EQ(GgufFile::open(output.path).integer("tokenizer.ggml.eot_token_id"), 6);
+  EXPECT_THAT(done.notes, ::testing::Contains(::testing::HasSubstr("stop id 9")));
+  EXPECT_THAT(Engine::open(output.path).defaults().stop_ids, ::testing::Contains(6));
+}
+
 TEST_F(Convert, RefusesWhatWouldBeLostOrDoesNotFit) {
   GgufOutput output;
   output.path = folder_ / "out.gguf";
@@ -371,7 +383,8 @@ TEST_F(Convert, GemmaFourVocabularyIsThePublishedOne) {
   if (!fs::exists(json) || !fs::exists(gguf)) GTEST_SKIP() << "run scripts/fetch-vocabulary first";
   GgufWriter writer;
   const MappedFile bytes(json);
-  EXPECT_THAT(tokenizer_to_gguf(bytes.bytes(), 262144, writer), ::testing::IsEmpty());
+  EXPECT_THAT(tokenizer_to_gguf(bytes.bytes(), 262144, std::vector<std::int32_t>{1, 106, 50}, writer),
+              ::testing::IsEmpty());
   writer.write(folder_ / "vocabulary.gguf");
   const GgufFile found = GgufFile::open(folder_ / "vocabulary.gguf"), expected = GgufFile::open(gguf);
   int compared = 0;
