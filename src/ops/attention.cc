@@ -7,7 +7,7 @@ namespace dgemma {
 namespace {
 
 // Query rows that share one sweep over the keys.
-constexpr std::int64_t kQueryTile = 16;
+constexpr std::int64_t kQueryTile = 24;
 
 // One tile of query rows, one head: scores of the union of the rows' ranges, softmax of each row's own range, weighted
 // values.

@@ -24,8 +24,7 @@ struct RunningRow {
 
 // Takes one tile of processed logits y (overwritten by exp(y - maximum)) into the running row.
 void take_tile(const KernelTable& kernels, RunningRow& state, RowPrediction& prediction, float* soft,
-               std::int64_t hidden, float* y, std::int64_t first, std::int64_t count, const RowDraw& draw,
-               const float* table) {
+               std::int64_t hidden, float* y, std::int64_t first, std::int64_t count, const RowDraw& draw) {
   const float tile_maximum = kernels.maximum(y, count);
   if (tile_maximum > state.maximum) {
     const double shift = double{state.maximum} - tile_maximum;
@@ -56,7 +55,23 @@ void take_tile(const KernelTable& kernels, RunningRow& state, RowPrediction& pre
     while (pick + 1 < count && left >= y[pick]) left -= y[pick++];
     prediction.sample = static_cast<std::int32_t>(first + pick);
   }
-  if (soft != nullptr) kernels.gemm_nn_add(y, count, table, hidden, soft, hidden, 1, hidden, count);
+}
+
+// The tile's part of every row: running sums, then the expected table row. `logits` [rows, count] are processed; `tile`
+// is the tile of the table as f32, needed with `soft` only.
+void take_rows(Context& c, std::span<RunningRow> states, std::span<RowPrediction> out, View soft, View logits,
+               std::int64_t first, std::span<const RowDraw> draws, const float* tile) {
+  constexpr std::int64_t kGrain = 24;  // rows that share each panel of the table in gemm_nn_add
+  c.pool().parallel_for(logits.rows, kGrain, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      take_tile(c.kernels(), states[i], out[i], soft ? soft.row(i) : nullptr, soft.cols, logits.row(i), first,
+                logits.cols, draws[i]);
+    }
+    if (soft) {
+      c.kernels().gemm_nn_add(logits.row(begin), logits.stride, tile, soft.cols, soft.row(begin), soft.stride,
+                              end - begin, soft.cols, logits.cols);
+    }
+  });
 }
 
 // Rows of logits that a filter needs whole at once: 8 x 262,144 are 8 MiB.
@@ -91,12 +106,7 @@ void predict_filtered(Context& c, std::span<RowPrediction> out, View soft, View 
   for (std::int64_t first = 0; first < table.rows; first += kVocabularyTile) {
     const std::int64_t count = std::min(kVocabularyTile, table.rows - first);
     const float* tile = soft ? weight_rows_f32(table, first, count, unpacked.data) : nullptr;
-    c.pool().parallel_for(rows, 1, [&](std::int64_t begin, std::int64_t end, int) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        take_tile(c.kernels(), states[i], out[i], soft ? soft.row(i) : nullptr, width, logits.row(i) + first, first,
-                  count, draws[i], tile);
-      }
-    });
+    take_rows(c, states, out, soft, {logits.data + first, rows, count, logits.stride}, first, draws, tile);
   }
   for (std::int64_t i = 0; i < rows; ++i) finish(c.kernels(), states[i], out[i], soft ? soft.row(i) : nullptr, width);
 }
@@ -131,13 +141,12 @@ void head_predict(Context& c, std::span<RowPrediction> out, View soft, View hidd
       c.kernels().gemm_nt(hidden.data, hidden.stride, part, width, logits.data + begin, logits.stride, rows,
                           end - begin, width);
     });
-    c.pool().parallel_for(rows, 4, [&](std::int64_t begin, std::int64_t end, int) {
+    c.pool().parallel_for(rows, 12, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t i = begin; i < end; ++i) {
         c.kernels().soft_cap(logits.row(i), soft_cap, draws[i].temperature, count);
-        take_tile(c.kernels(), states[i], out[i], soft ? soft.row(i) : nullptr, width, logits.row(i), first, count,
-                  draws[i], tile);
       }
     });
+    take_rows(c, states, out, soft, {logits.data, rows, count, logits.stride}, first, draws, tile);
   }
   for (std::int64_t i = 0; i < rows; ++i) finish(c.kernels(), states[i], out[i], soft ? soft.row(i) : nullptr, width);
 }
