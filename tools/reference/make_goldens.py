@@ -5,6 +5,7 @@
 tests/golden/README.md describes the cases and the names of the tensors.
 """
 
+import copy
 import json
 import pathlib
 import sys
@@ -87,6 +88,27 @@ def case_canvas(model, folder, name, seed, count):
     out["step1.logits"] = rows(logits)
     about = f"Canvas passes after a prompt of {count} tokens: first step, then one with self-conditioning."
     write(folder, name, out, about, seed)
+
+
+def case_bf16(model, folder, name, seed, canvases):
+    """The model in bfloat16: every activation rounded, as the published checkpoint runs."""
+    prompt = ids(seed, 40)
+    first = torch.stack([any_ids(seed + 1 + c, 16) for c in range(canvases)])
+
+    def all_logits(model):
+        cache = encode(model, prompt).past_key_values
+        return torch.cat([rows(model(decoder_input_ids=row[None], past_key_values=cache).logits.float()) for row in first])
+
+    exact, rounded = all_logits(model), all_logits(copy.deepcopy(model).to(torch.bfloat16))
+    # How far apart the reference's own two precisions are: an engine that computes in float32 must be as close.
+    p, q = torch.log_softmax(rounded.double(), -1), torch.log_softmax(exact.double(), -1)
+    spread = {
+        "top1_agreement": float((exact.argmax(-1) == rounded.argmax(-1)).double().mean()),
+        "mean_kl": float((p.exp() * (p - q)).sum(-1).mean()),
+    }
+    out = {"prompt_ids": prompt.int(), "canvas_ids": first.int(), "logits": rounded}
+    about = f"{case_bf16.__doc__} First steps of {canvases} canvases behind a prompt of 40."
+    write(folder, name, out, about, seed, {"float32_against_bfloat16": spread})
 
 
 def case_blocks(model, folder, name, seed):
@@ -173,6 +195,7 @@ CASES = {
     "canvas_short": lambda m, f, n: case_canvas(m, f, n, 201, 9),
     "canvas_long": lambda m, f, n: case_canvas(m, f, n, 211, 40),
     "canvas_blocks": lambda m, f, n: case_blocks(m, f, n, 301),
+    "bf16": lambda m, f, n: case_bf16(m, f, n, 601, 8),
     "generate": lambda m, f, n: case_generate(
         m, f, n, [ids(401, 9)], [7007], "Three canvases of 8 steps each; nothing stops early.", WARM
     ),
