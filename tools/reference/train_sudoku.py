@@ -1,7 +1,7 @@
 """Trains a small DiffusionGemma on Sudoku with Transformers' own classes, and exports it.
 
-    python tools/reference/train_sudoku.py --box 2x2 --out DIR --minutes 12 --batch 96 --draws 2
-    python tools/reference/train_sudoku.py --box 2x3 --out DIR --minutes 90
+    python tools/reference/train_sudoku.py --box 2x2 --out DIR --minutes 12
+    python tools/reference/train_sudoku.py --box 2x3 --out DIR --minutes 45
     python tools/reference/train_sudoku.py --box 2x3 --out DIR --export models/sudoku-6x6
 
 A run is resumed from DIR/state.pt when that exists. Loss of one example: cross-entropy of the decoder at every canvas
@@ -11,6 +11,7 @@ measured and exported is the running average of the weights.
 """
 
 import argparse
+import datetime
 import json
 import pathlib
 import time
@@ -27,6 +28,7 @@ from transformers.models.diffusion_gemma.generation_diffusion_gemma import (
     DiffusionGemmaGenerationConfig,
     EntropyBoundSamplerConfig,
 )
+from transformers.models.diffusion_gemma.modeling_diffusion_gemma import DiffusionGemmaRMSNorm
 
 import sudoku
 
@@ -103,6 +105,34 @@ def make_model(box):
         pad_token_id=sudoku.PAD,
     )
     return model
+
+
+class RmsNorm(torch.autograd.Function):
+    """The class's norm in float32 with less than half the passes over memory; a step takes a fifth less time."""
+
+    @staticmethod
+    def forward(ctx, x, weight, eps):
+        norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+        scale = torch.rsqrt(norm * norm / x.shape[-1] + eps)
+        normed = x * scale
+        ctx.save_for_backward(normed, scale, weight)
+        return normed if weight is None else normed * weight
+
+    @staticmethod
+    def backward(ctx, d):
+        normed, scale, weight = ctx.saved_tensors
+        product = (d * normed).reshape(-1, normed.shape[-1])
+        if weight is None:
+            d_weight, along = None, product.sum(1)
+        else:
+            d_weight, along = product.sum(0), torch.mv(product, weight)
+            d = d * weight
+        d_x = torch.addcmul(d, normed, along.reshape(scale.shape) / -normed.shape[-1]).mul_(scale)
+        return d_x, d_weight, None
+
+
+def fast_norm(self, x):
+    return RmsNorm.apply(x, self.weight if self.with_scale else None, self.eps)
 
 
 class Prefix:
@@ -227,8 +257,13 @@ def train(rank, workers, box, folder, minutes, batch, peak, draws):
     torch.set_num_threads(1)
     if workers > 1:
         distributed.init_process_group(
-            "gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=workers
+            "gloo",
+            init_method=f"file://{folder}/rendezvous",
+            rank=rank,
+            world_size=workers,
+            timeout=datetime.timedelta(days=1),  # a run may be stopped and continued
         )
+    DiffusionGemmaRMSNorm.forward = fast_norm
     pool, held = pools(box, folder)
     hidden = {key(pair) for pair in held}
     model, average = make_model(box), make_model(box)
@@ -265,7 +300,7 @@ def train(rank, workers, box, folder, minutes, batch, peak, draws):
     last_report = last_look = time.time()
     sums = numpy.zeros(3)
     while spent < minutes * 60:
-        began = time.time()
+        began = time.process_time()
         rng = numpy.random.default_rng([*box, step, rank])
         generator = torch.Generator().manual_seed((box.n * 1_000_003 + step) * workers + rank)
         progress = spent / (minutes * 60)
@@ -275,7 +310,7 @@ def train(rank, workers, box, folder, minutes, batch, peak, draws):
         encoder_loss, decoder_loss = loss_of(model, pairs, generator, draws)
         optimizer.zero_grad()
         (encoder_loss + decoder_loss).backward()
-        seconds = shared(parameters, time.time() - began)
+        seconds = shared(parameters, time.process_time() - began)
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
         with torch.no_grad():
@@ -339,7 +374,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--box", type=sudoku.Box.parse, required=True, help="rows x columns of a box: 2x2, 2x3 or 3x3")
     parser.add_argument("--out", type=pathlib.Path, required=True)
-    parser.add_argument("--minutes", type=float, default=90)
+    parser.add_argument("--minutes", type=float, default=45, help="CPU time of a worker")
     parser.add_argument("--batch", type=int, default=8, help="puzzles a step")
     parser.add_argument("--draws", type=int, default=8, help="noisy canvases of each")
     parser.add_argument("--peak", type=float, default=2e-3)
