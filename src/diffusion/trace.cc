@@ -7,38 +7,19 @@
 #include <iterator>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace dgemma {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-// Bytes of the valid UTF-8 character at the start of `text`, or 0 (Unicode 15, table 3-7). The text folder is none of
-// this one's dependencies.
-std::size_t character_length(std::string_view text) {
-  const auto within = [&](std::size_t i, unsigned low, unsigned high) {
-    return i < text.size() && static_cast<unsigned char>(text[i]) >= low && static_cast<unsigned char>(text[i]) <= high;
-  };
-  if (within(0, 0, 0x7F)) return 1;
-  if (within(0, 0xC2, 0xDF)) return within(1, 0x80, 0xBF) ? 2 : 0;
-  if (within(0, 0xE0, 0xEF)) {
-    const bool lowest = within(0, 0xE0, 0xE0), surrogates = within(0, 0xED, 0xED);
-    return within(1, lowest ? 0xA0 : 0x80, surrogates ? 0x9F : 0xBF) && within(2, 0x80, 0xBF) ? 3 : 0;
-  }
-  if (within(0, 0xF0, 0xF4)) {
-    const bool lowest = within(0, 0xF0, 0xF0), highest = within(0, 0xF4, 0xF4);
-    return within(1, lowest ? 0x90 : 0x80, highest ? 0x8F : 0xBF) && within(2, 0x80, 0xBF) && within(3, 0x80, 0xBF) ? 4
-                                                                                                                    : 0;
-  }
-  return 0;
-}
-
 // Passes ASCII bytes to `ascii`, copies longer characters and replaces each byte that is not UTF-8.
 template <typename Ascii>
 std::string escape(std::string_view text, Ascii ascii) {
   std::string out;
   while (!text.empty()) {
-    const std::size_t length = character_length(text);
+    const auto length = static_cast<std::size_t>(std::max(utf8_character(text), 0));  // 0: a broken or unfinished one
     if (length == 1) {
       ascii(out, text.front());
     } else {

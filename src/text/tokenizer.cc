@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "text/utf8.h"
+#include "base/utf8.h"
 
 namespace dgemma {
 namespace {

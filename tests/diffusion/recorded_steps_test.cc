@@ -10,20 +10,10 @@
 
 #include "diffusion/canvas.h"
 #include "format/safetensors.h"
+#include "golden_file.h"
 
 namespace dgemma {
 namespace {
-
-const std::string kGolden = std::string(DGEMMA_SOURCE_DIR) + "/tests/golden/";
-
-template <typename T>
-std::vector<T> values(const Checkpoint& file, const std::string& name) {
-  const TensorInfo* tensor = file.find(name);
-  if (tensor == nullptr) throw std::runtime_error("no golden tensor " + name);
-  std::vector<T> out(tensor->bytes.size() / sizeof(T));
-  std::memcpy(out.data(), tensor->bytes.data(), tensor->bytes.size());
-  return out;
-}
 
 class RecordedSteps : public testing::TestWithParam<std::pair<std::string, std::string>> {};
 
@@ -38,11 +28,11 @@ TEST_P(RecordedSteps, MasksCanvasesAndEndsAreTheReferences) {
                                  given["sampler_config"],
                                  given["stability_threshold"],
                                  given["confidence_threshold"]};
-  const auto ids = [&](const char* name) { return values<std::int32_t>(file, prefix + name); };
+  const auto ids = [&](const char* name) { return golden_values<std::int32_t>(file, prefix + name); };
   const auto canvas_index = ids("canvas_index"), remaining = ids("remaining"), canvas_ids = ids("canvas");
   const auto argmax = ids("argmax"), sampled = ids("sampled"), noise_ids = ids("noise_ids"), accepted = ids("accepted");
   const auto next = ids("next_canvas"), best = ids("best"), done = ids("done"), frozen = ids("frozen");
-  const auto entropies = values<float>(file, prefix + "entropies");
+  const auto entropies = golden_values<float>(file, prefix + "entropies");
 
   constexpr std::size_t kRows = 16;
   const auto row = [](const std::vector<std::int32_t>& all, std::size_t step) {
@@ -82,13 +72,13 @@ INSTANTIATE_TEST_SUITE_P(Cases, RecordedSteps,
 // ends at the first recorded stop that is at least `stability` steps later.
 TEST(RecordedStopping, EndsWhereTheReferenceStops) {
   const SafetensorsFile file = SafetensorsFile::open(kGolden + "stopping/tensors.safetensors");
-  const auto entropies = values<float>(file, "entropies");
-  const auto argmax = values<std::int32_t>(file, "argmax");
+  const auto entropies = golden_values<float>(file, "entropies");
+  const auto argmax = golden_values<std::int32_t>(file, "argmax");
   constexpr std::size_t kRows = 4, kSteps = 40;
   ASSERT_EQ(argmax.size(), kRows * kSteps);
   for (const int stability : {0, 1, 2, 3}) {
     for (const char* threshold : {"0.06", "0.12", "0.3"}) {
-      const auto stop = values<std::int32_t>(file, "stop." + std::to_string(stability) + "." + threshold);
+      const auto stop = golden_values<std::int32_t>(file, "stop." + std::to_string(stability) + "." + threshold);
       DenoiseSettings settings;
       settings.max_denoising_steps = 1000;
       settings.stability_threshold = stability;

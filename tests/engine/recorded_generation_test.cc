@@ -11,20 +11,10 @@
 
 #include "engine/session.h"
 #include "format/safetensors.h"
+#include "golden_file.h"
 
 namespace dgemma {
 namespace {
-
-const std::string kGolden = std::string(DGEMMA_SOURCE_DIR) + "/tests/golden/";
-
-template <typename T>
-std::vector<T> values(const Checkpoint& file, const std::string& name) {
-  const TensorInfo* tensor = file.find(name);
-  if (tensor == nullptr) throw std::runtime_error("no golden tensor " + name);
-  std::vector<T> out(tensor->bytes.size() / sizeof(T));
-  std::memcpy(out.data(), tensor->bytes.data(), tensor->bytes.size());
-  return out;
-}
 
 struct Recorded {
   std::string folder;
@@ -53,14 +43,16 @@ TEST_P(RecordedGeneration, EveryStepIsTheReferences) {
   settings.seed = golden["seed"][row];
   settings.stop_ids = given["eos_token_id"].get<std::vector<std::int32_t>>();
 
-  const auto canvas = values<std::int32_t>(file, prefix + "canvas"), best = values<std::int32_t>(file, prefix + "best");
-  const auto next = values<std::int32_t>(file, prefix + "next_canvas");
-  const auto accepted = values<std::int32_t>(file, prefix + "accepted");
-  const auto done = values<std::int32_t>(file, prefix + "done"), frozen = values<std::int32_t>(file, prefix + "frozen");
-  const auto entropies = values<float>(file, prefix + "entropies");
+  const auto canvas = golden_values<std::int32_t>(file, prefix + "canvas"),
+             best = golden_values<std::int32_t>(file, prefix + "best");
+  const auto next = golden_values<std::int32_t>(file, prefix + "next_canvas");
+  const auto accepted = golden_values<std::int32_t>(file, prefix + "accepted");
+  const auto done = golden_values<std::int32_t>(file, prefix + "done"),
+             frozen = golden_values<std::int32_t>(file, prefix + "frozen");
+  const auto entropies = golden_values<float>(file, prefix + "entropies");
 
   Context c(2);
-  Session session(engine, settings, values<std::int32_t>(file, prefix + "prompt_ids"));
+  Session session(engine, settings, golden_values<std::int32_t>(file, prefix + "prompt_ids"));
   std::size_t step = 0, compared = 0;
   std::vector<std::int32_t> working;
   for (Progress progress = session.advance(c); progress != Progress::finished; progress = session.advance(c)) {
@@ -88,7 +80,7 @@ TEST_P(RecordedGeneration, EveryStepIsTheReferences) {
   EXPECT_GE(compared, 8u);
 
   // The reference pads behind the first stop id; the session ends with it.
-  std::vector<std::int32_t> expected = values<std::int32_t>(file, prefix + "new_ids");
+  std::vector<std::int32_t> expected = golden_values<std::int32_t>(file, prefix + "new_ids");
   const std::size_t stop = first_stop(expected, settings.stop_ids);
   if (stop < expected.size()) expected.resize(stop + 1);
   EXPECT_EQ(expected, std::vector<std::int32_t>(session.tokens().begin(), session.tokens().end()));

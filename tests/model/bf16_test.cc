@@ -4,10 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -15,6 +12,7 @@
 #include "base/bits.h"
 #include "format/safetensors.h"
 #include "format/safetensors_writer.h"
+#include "golden_file.h"
 #include "model/bind.h"
 #include "model/forward.h"
 #include "model/hf_config.h"
@@ -23,23 +21,12 @@
 namespace dgemma {
 namespace {
 
-const std::string kGolden = std::string(DGEMMA_SOURCE_DIR) + "/tests/golden/";
-
-template <typename T>
-std::vector<T> values(const Checkpoint& file, const std::string& name) {
-  const TensorInfo* tensor = file.find(name);
-  if (tensor == nullptr) throw std::runtime_error("no golden tensor " + name);
-  std::vector<T> out(tensor->bytes.size() / sizeof(T));
-  std::memcpy(out.data(), tensor->bytes.data(), tensor->bytes.size());
-  return out;
-}
-
 // First-step logits [rows, vocabulary] of every canvas behind the prompt.
 std::vector<float> canvas_logits(const Checkpoint& checkpoint, const Checkpoint& golden) {
-  std::ifstream in(kGolden + "tiny/config.json");
-  ModelConfig config = config_from_hugging_face(std::string{std::istreambuf_iterator<char>(in), {}});
+  ModelConfig config = config_from_hugging_face(read_text(kGolden + "tiny/config.json"));
   const Weights weights = bind(checkpoint, Naming::hugging_face, config);
-  const auto prompt = values<std::int32_t>(golden, "prompt_ids"), canvases = values<std::int32_t>(golden, "canvas_ids");
+  const auto prompt = golden_values<std::int32_t>(golden, "prompt_ids"),
+             canvases = golden_values<std::int32_t>(golden, "canvas_ids");
   Context c(2);
   KvCache cache(config, 64);
   Activations a;
@@ -68,7 +55,7 @@ TEST(Bf16, WeightsReadInBf16AndCloseToTheReference) {
   std::vector<TensorSource> sources;
   for (const TensorInfo& tensor : exact.tensors()) {
     std::vector<std::uint16_t>& half = halves.emplace_back();
-    for (const float value : values<float>(exact, tensor.name)) half.push_back(f32_to_bf16(value));
+    for (const float value : golden_values<float>(exact, tensor.name)) half.push_back(f32_to_bf16(value));
   }
   for (std::size_t i = 0; i < halves.size(); ++i) {
     const TensorInfo& tensor = exact.tensors()[i];
@@ -80,7 +67,7 @@ TEST(Bf16, WeightsReadInBf16AndCloseToTheReference) {
   std::filesystem::remove(copy);
   EXPECT_EQ(ours, canvas_logits(exact, golden));  // every weight of the tiny checkpoint is exact in bf16
 
-  const std::vector<float> reference = values<float>(golden, "logits");
+  const std::vector<float> reference = golden_values<float>(golden, "logits");
   ASSERT_EQ(ours.size(), reference.size());
   constexpr std::size_t kVocabulary = 512;
   const std::size_t rows = ours.size() / kVocabulary;
@@ -96,8 +83,8 @@ TEST(Bf16, WeightsReadInBf16AndCloseToTheReference) {
     for (std::size_t v = 0; v < kVocabulary; ++v) kl += std::exp(p[v] - p_sum) * ((p[v] - p_sum) - (q[v] - q_sum));
     agreement += std::max_element(p, p + kVocabulary) - p == std::max_element(q, q + kVocabulary) - q ? 1 : 0;
   }
-  std::ifstream in(kGolden + "bf16/case.json");
-  const nlohmann::json spread = nlohmann::json::parse(in)["float32_against_bfloat16"];
+  const nlohmann::json spread =
+      nlohmann::json::parse(read_text(kGolden + "bf16/case.json"))["float32_against_bfloat16"];
   const double n = static_cast<double>(rows);
   EXPECT_NEAR(kl / n, spread["mean_kl"].get<double>(), 0.02 * spread["mean_kl"].get<double>());
   EXPECT_NEAR(agreement / n, spread["top1_agreement"].get<double>(), 1.01 / n);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "format/safetensors.h"
+#include "golden_file.h"
 #include "model/bind.h"
 #include "model/forward.h"
 #include "model/hf_config.h"
@@ -18,16 +19,6 @@
 
 namespace dgemma {
 namespace {
-
-const std::string kGolden = std::string(DGEMMA_SOURCE_DIR) + "/tests/golden/";
-
-std::string read_text(const std::string& path) {
-  std::ifstream in(path);
-  EXPECT_TRUE(in.good()) << path;
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 // The tiny checkpoint, bound.
 struct Tiny {
@@ -44,13 +35,8 @@ class Case {
  public:
   explicit Case(const std::string& name) : file_(SafetensorsFile::open(kGolden + name + "/tensors.safetensors")) {}
 
-  const TensorInfo& get(const std::string& name) const {
-    const TensorInfo* tensor = file_.find(name);
-    if (tensor == nullptr) throw std::runtime_error("no golden tensor " + name);
-    return *tensor;
-  }
-  std::vector<std::int32_t> ids(const std::string& name) const { return values<std::int32_t>(get(name)); }
-  std::vector<float> floats(const std::string& name) const { return values<float>(get(name)); }
+  std::vector<std::int32_t> ids(const std::string& name) const { return golden_values<std::int32_t>(file_, name); }
+  std::vector<float> floats(const std::string& name) const { return golden_values<float>(file_, name); }
 
   // Every element within 2e-4 of the tensor's largest absolute value (the cases' stated tolerance).
   void compare(const std::string& name, View found) const {
@@ -69,12 +55,6 @@ class Case {
   float worst() const { return worst_; }
 
  private:
-  template <typename T>
-  static std::vector<T> values(const TensorInfo& tensor) {
-    std::vector<T> out(tensor.bytes.size() / sizeof(T));
-    std::memcpy(out.data(), tensor.bytes.data(), tensor.bytes.size());
-    return out;
-  }
   SafetensorsFile file_;
   mutable float worst_ = 0;
 };
