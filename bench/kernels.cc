@@ -55,19 +55,19 @@ constexpr Product kNt[] = {
     {"dense_one_call", 256, 2816, 2816, 2816, 2816},
     {"expert_gate_up", 16, 1408, 2816, 16, 2816},  // 256 rows * 8 of 128 experts: 16 rows an expert
     {"expert_down", 16, 2816, 704, 16, 704},
-    {"scores", 16, 1280, 256, 1280, 2048},        // 16 queries of one sliding head, 1,024 + 256 keys
-    {"scores_packed", 16, 1280, 256, 1280, 256},  // were a head's keys side by side
-    {"scores_full", 16, 1280, 512, 1280, 1024},   // the same on a full layer
+    {"scores", 24, 1280, 256, 1280, 2048},        // 24 queries of one sliding head, 1,024 + 256 keys
+    {"scores_packed", 24, 1280, 256, 1280, 256},  // were a head's keys side by side
+    {"scores_full", 24, 1280, 512, 1280, 1024},   // the same on a full layer
     {"one_row", 1, 2816, 2816, 16, 2816},         // autoregressive decoding
 };
 
 constexpr Product kNn[] = {
     {"dense", 256, 2816, 2816, 0, 2816},
     {"dense", 256, 704, 2816, 0, 704},
-    {"values", 16, 256, 1280, 0, 2048},
-    {"values_packed", 16, 256, 1280, 0, 256},
-    {"values_full", 16, 512, 1280, 0, 1024},
-    {"soft_embedding", 1, 2816, 256, 0, 2816},  // ops/head.cc: a row's probabilities times a vocabulary tile
+    {"values", 24, 256, 1280, 0, 2048},
+    {"values_packed", 24, 256, 1280, 0, 256},
+    {"values_full", 24, 512, 1280, 0, 1024},
+    {"soft_embedding", 24, 2816, 256, 0, 2816},  // ops/head.cc: 24 rows' probabilities times a vocabulary tile
 };
 
 void add_products(const KernelTable& table, double limit) {
