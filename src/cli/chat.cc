@@ -61,10 +61,17 @@ std::string answer(Context& c, const Engine& engine, const Options& options, std
   timing.prompt_tokens = static_cast<std::int64_t>(prompt.size());
   Session session(engine, session_settings(options.sampling, engine, timing.prompt_tokens), std::move(prompt));
   StreamDecoder decoder(engine.tokenizer(), true);
+  ProgressLine line;
   const Stopwatch watch;
   std::string text;
   std::size_t printed = 0;
   for (Progress progress = Progress::prompt_encoded; progress != Progress::finished && !interrupted();) {
+    if (session.prompt_rows_encoded() < timing.prompt_tokens) {
+      line.show(
+          fmt::format("encoding the prompt: {} of {} tokens", session.prompt_rows_encoded(), timing.prompt_tokens));
+    } else {
+      line.erase();
+    }
     progress = session.advance(c);
     if (progress == Progress::prompt_encoded) timing.prompt_seconds = watch.seconds();
     if (progress == Progress::canvas_refined && options.show_denoising)
@@ -83,7 +90,7 @@ std::string answer(Context& c, const Engine& engine, const Options& options, std
 }
 
 void run(const Options& options) {
-  const Engine engine = Engine::open(options.sampling.model);
+  const Engine engine = open_model(options.sampling.model);
   const TurnStyle style = turn_style(engine.tokenizer());
   Context c(thread_count(options.sampling));
   const bool terminal = isatty(STDIN_FILENO) != 0;

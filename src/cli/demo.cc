@@ -141,7 +141,7 @@ void add_demo(CLI::App& app, int& result) {
   command->footer("Examples:\n  dgemma demo -m models/sudoku-4x4\n  dgemma demo -m models/sudoku-4x4 --all");
   command->callback([o, &result] {
     catch_interrupt();
-    const Engine engine = Engine::open(o->sampling.model);
+    const Engine engine = open_model(o->sampling.model);
     const std::vector<Puzzle> puzzles = read_puzzles(o->data.empty() ? o->sampling.model + "/held_out.csv" : o->data);
     Context c(thread_count(o->sampling));
     (o->all ? solve_all : solve_one)(c, engine, *o, puzzles);

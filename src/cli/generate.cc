@@ -1,4 +1,5 @@
 // dgemma generate: a prompt in, the answer on standard output, everything else on standard error.
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -41,7 +42,7 @@ void write_trace(const Trace& trace, const std::string& path, const Tokenizer& t
 }
 
 int run(const Options& options) {
-  const Engine engine = Engine::open(options.sampling.model);
+  const Engine engine = open_model(options.sampling.model);
   const Tokenizer& tokenizer = engine.tokenizer();
   const std::string text = read_prompt(options);
   if (text.empty()) bad_input("the prompt is empty; to start from nothing, give -p '<bos>'");
@@ -58,11 +59,18 @@ int run(const Options& options) {
   Trace trace;
   catch_interrupt();
 
+  ProgressLine line;
   const Stopwatch watch;
   std::size_t printed = 0;
   std::int64_t canvases = 0;
   Progress progress = Progress::prompt_encoded;
   while (progress != Progress::finished && !interrupted()) {
+    if (session.prompt_rows_encoded() < timing.prompt_tokens) {
+      line.show(
+          fmt::format("encoding the prompt: {} of {} tokens", session.prompt_rows_encoded(), timing.prompt_tokens));
+    } else {
+      line.erase();
+    }
     progress = session.advance(c);
     if (progress == Progress::prompt_encoded) timing.prompt_seconds = watch.seconds();
     if (progress == Progress::canvas_refined) {

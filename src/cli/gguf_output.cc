@@ -1,7 +1,6 @@
 #include "cli/gguf_output.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <memory>
@@ -9,6 +8,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/show.h"
 
 namespace dgemma {
 namespace {
@@ -20,32 +20,11 @@ std::string size_text(std::uint64_t bytes) {
   return fmt::format("{:.2f} GiB", size / (1 << 30));
 }
 
-// A line that renews itself on a terminal, one line for each tenth elsewhere.
-class ProgressLine {
- public:
-  ProgressLine() = default;
-  ~ProgressLine() {
-    if (terminal_) fmt::print(stderr, "\r\x1b[K");
-  }
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-
-  void show(const WriteProgress& p) {
-    const auto percent = static_cast<int>(100 * p.bytes_done / std::max<std::uint64_t>(p.bytes_total, 1));
-    if (terminal_) {
-      fmt::print(stderr, "\r\x1b[K{:3}% [{}/{}] {} {} -> {}", percent, p.tensor + 1, p.tensors, p.name,
-                 dtype_name(p.from), dtype_name(p.to));
-    } else if (percent >= next_) {
-      fmt::print(stderr, "{:3}% [{}/{}] {}\n", percent, p.tensor + 1, p.tensors, p.name);
-      next_ = percent - percent % 10 + 10;
-    }
-    std::fflush(stderr);
-  }
-
- private:
-  bool terminal_ = isatty(STDERR_FILENO) != 0;
-  int next_ = 10;
-};
+std::string progress_text(const WriteProgress& p) {
+  const auto percent = static_cast<int>(100 * p.bytes_done / std::max<std::uint64_t>(p.bytes_total, 1));
+  return fmt::format("{:3}% [{}/{}] {} {} -> {}", percent, p.tensor + 1, p.tensors, p.name, dtype_name(p.from),
+                     dtype_name(p.to));
+}
 
 std::string joined_names() {
   std::string out;
@@ -82,7 +61,7 @@ GgufOutput gguf_output(const OutputOptions& options) {
   catch_interrupt();
   out.progress = [line = std::make_shared<ProgressLine>()](const WriteProgress& progress) {
     if (interrupted()) throw Interrupted();
-    line->show(progress);
+    line->show(progress_text(progress));
   };
   return out;
 }

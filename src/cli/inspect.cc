@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "cli/commands.h"
+#include "cli/show.h"
 #include "engine/engine.h"
 #include "kernels/table.h"
 
@@ -22,7 +23,7 @@ void print_machine() {
 }
 
 void print_model(const std::string& path) {
-  const Engine engine = Engine::open(path);
+  const Engine engine = open_model(path);
   const ModelConfig& config = engine.config();
   std::int64_t sliding = 0;
   for (const LayerConfig& layer : config.layers) sliding += layer.sliding ? 1 : 0;

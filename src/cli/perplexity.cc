@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/sampling_options.h"
+#include "cli/show.h"
 #include "model/forward.h"
 #include "ops/head.h"
 
@@ -61,7 +62,7 @@ void run(const Options& options) {
   std::ifstream in(options.file, std::ios::binary);
   if (!in) bad_input("{}: the text cannot be opened", options.file);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
-  const Engine engine = Engine::open(options.sampling.model);
+  const Engine engine = open_model(options.sampling.model);
   std::vector<std::int32_t> ids = engine.tokenizer().encode(text, SpecialTokens::plain);
   if (options.sampling.max_tokens > 0 && static_cast<std::int64_t>(ids.size()) > options.sampling.max_tokens) {
     ids.resize(static_cast<std::size_t>(options.sampling.max_tokens));

@@ -8,6 +8,30 @@
 
 namespace dgemma {
 
+ProgressLine::ProgressLine() : terminal_(isatty(STDERR_FILENO) != 0) {}
+
+void ProgressLine::show(const std::string& text) {
+  if (terminal_) {
+    fmt::print(stderr, "\r\x1b[K{}", text);
+    std::fflush(stderr);
+    written_ = true;
+  } else if (watch_.seconds() >= next_) {
+    fmt::print(stderr, "{}\n", text);
+    next_ = watch_.seconds() + 5;
+  }
+}
+
+void ProgressLine::erase() {
+  if (written_) fmt::print(stderr, "\r\x1b[K");
+  written_ = false;
+}
+
+Engine open_model(const std::string& path) {
+  ProgressLine line;
+  line.show("loading " + path);
+  return Engine::open(path);
+}
+
 void show_canvas(const Canvas& canvas, const Tokenizer& tokenizer) {
   const bool colour = isatty(STDERR_FILENO) != 0;
   std::string line = fmt::format("step {:2}  ", canvas.steps_done());

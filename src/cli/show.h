@@ -1,4 +1,4 @@
-// What generating subcommands print besides the answer: the canvas as it is denoised, the figures at the end.
+// What subcommands print besides the answer: progress, the canvas as it is denoised, the figures at the end.
 #pragma once
 
 #include <chrono>
@@ -7,6 +7,7 @@
 
 #include "diffusion/canvas.h"
 #include "diffusion/metrics.h"
+#include "engine/engine.h"
 #include "text/tokenizer.h"
 
 namespace dgemma {
@@ -20,6 +21,27 @@ class Stopwatch {
   using Clock = std::chrono::steady_clock;
   Clock::time_point start_ = Clock::now();
 };
+
+// A line on standard error that says how far long work is: rewritten in place on a terminal and erased at the end;
+// elsewhere a line every five seconds, and none for work that takes less than a second.
+class ProgressLine {
+ public:
+  ProgressLine();
+  ~ProgressLine() { erase(); }
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void show(const std::string& text);
+  void erase();
+
+ private:
+  bool terminal_, written_ = false;
+  Stopwatch watch_;
+  double next_ = 1;  // seconds at which a pipe gets its next line
+};
+
+// Engine::open, with a ProgressLine.
+Engine open_model(const std::string& path);
 
 struct Timing {
   std::int64_t prompt_tokens = 0, tokens = 0;

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace dgemma {
 namespace {
@@ -44,29 +45,6 @@ std::uint64_t scalar_bytes(GgufType type) {
   return 0;
 }
 
-bool valid_utf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    const std::size_t length = lead < 0x80   ? 1
-                               : lead < 0xc2 ? 0
-                               : lead < 0xe0 ? 2
-                               : lead < 0xf0 ? 3
-                               : lead < 0xf5 ? 4
-                                             : 0;
-    if (length == 0 || length > text.size() - i) return false;
-    for (std::size_t k = 1; k < length; ++k) {
-      const auto byte = static_cast<unsigned char>(text[i + k]);
-      // The second byte of E0, ED, F0 and F4 has a narrower range: no overlong forms, surrogates, or code points past
-      // 10FFFF.
-      const unsigned low = k == 1 && lead == 0xe0 ? 0xa0 : k == 1 && lead == 0xf0 ? 0x90 : 0x80;
-      const unsigned high = k == 1 && lead == 0xed ? 0x9f : k == 1 && lead == 0xf4 ? 0x8f : 0xbf;
-      if (byte < low || byte > high) return false;
-    }
-    i += length;
-  }
-  return true;
-}
-
 class Reader {
  public:
   Reader(std::span<const std::byte> bytes, const std::string& place) : bytes_(bytes), place_(place) {}
@@ -103,7 +81,7 @@ class Reader {
     if (text.empty() || text.size() > limit) {
       bad_input("{}: {} at byte {} has {} bytes, expected 1 to {}", place_, what, begin, text.size(), limit);
     }
-    if (text.find('\0') != std::string_view::npos || !valid_utf8(text)) {
+    if (text.find('\0') != std::string_view::npos || invalid_utf8(text) != std::string_view::npos) {
       bad_input("{}: {} at byte {} is not UTF-8 text without NUL", place_, what, begin);
     }
     return text;

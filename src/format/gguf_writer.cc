@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/utf8.h"
 
 namespace dgemma {
 namespace {
@@ -21,11 +22,18 @@ void put_string(std::string& out, std::string_view text) {
   out.append(text);
 }
 
+// What the reader demands of keys and tensor names.
+void check_name(const char* what, std::string_view name, std::size_t limit) {
+  if (name.empty() || name.size() > limit) bad_input("a {} of {} bytes, expected 1 to {}", what, name.size(), limit);
+  if (name.find('\0') != std::string_view::npos || invalid_utf8(name) < name.size()) {
+    bad_input("a {} that is not UTF-8 text without NUL", what);
+  }
+}
+
 }  // namespace
 
 void GgufWriter::begin(std::string_view key, GgufType type, bool is_array, std::uint64_t count) {
-  if (key.empty() || key.size() > kMaxKeyBytes)
-    bad_input("a key of {} bytes, expected 1 to {}", key.size(), kMaxKeyBytes);
+  check_name("key", key, kMaxKeyBytes);
   if (!key_names_.emplace(key).second) bad_input("key {} is added twice", key);
   put_string(keys_, key);
   if (is_array) put(keys_, GgufType::array);
@@ -92,9 +100,7 @@ void GgufWriter::add(const GgufValue& value) {
 }
 
 void GgufWriter::add_tensor(TensorSource tensor) {
-  if (tensor.name.empty() || tensor.name.size() > kMaxNameBytes) {
-    bad_input("a tensor name of {} bytes, expected 1 to {}: {}", tensor.name.size(), kMaxNameBytes, tensor.name);
-  }
+  check_name("tensor name", tensor.name, kMaxNameBytes);
   if (tensor.shape.empty() || tensor.shape.size() > 4) {
     bad_input("tensor {} has {} dimensions, expected 1 to 4", tensor.name, tensor.shape.size());
   }

@@ -12,20 +12,6 @@ using Json = nlohmann::json;
 constexpr std::size_t kMaxJsonBytes = 256 << 20;
 constexpr std::int64_t kMaxVocabulary = 1 << 22;
 
-Json parse(std::span<const std::byte> bytes) {
-  if (bytes.size() > kMaxJsonBytes)
-    bad_input("tokenizer.json: {} bytes, expected at most {}", bytes.size(), kMaxJsonBytes);
-  const auto* text = reinterpret_cast<const char*>(bytes.data());
-  try {
-    return Json::parse(text, text + bytes.size(), [](int depth, Json::parse_event_t, Json&) {
-      if (depth > 32) bad_input("tokenizer.json: nested deeper than 32 levels");
-      return true;
-    });
-  } catch (const Json::exception& error) {
-    bad_input("tokenizer.json: not valid JSON: {}", error.what());
-  }
-}
-
 // A value for an error message: text in any encoding, cut short.
 std::string printed(const Json& value) {
   return value.dump(-1, ' ', true, Json::error_handler_t::replace).substr(0, 200);
@@ -49,6 +35,74 @@ std::pair<std::string, std::string> merge_parts(const Json& entry) {
     if (space != std::string::npos) return {text.substr(0, space), text.substr(space + 1)};
   }
   bad_input("tokenizer.json: a merge must be two pieces, found {}", printed(entry));
+}
+
+// The two large parts of the file, taken out while it is parsed: as a document of values they would be ten times as
+// large, and take ten times as long.
+struct LargeParts {
+  std::vector<std::pair<std::string, std::int32_t>> vocab;
+  std::vector<std::pair<std::string, std::string>> merges;
+};
+
+// The parser's callback: sees every event, answers whether the document keeps the value.
+class Splitter {
+ public:
+  explicit Splitter(LargeParts& parts) : parts_(parts) {}
+
+  bool operator()(int depth, Json::parse_event_t event, Json& value) {
+    using Event = Json::parse_event_t;
+    if (depth > 32) bad_input("tokenizer.json: nested deeper than 32 levels");
+    if (event == Event::key && depth == 1) in_model_ = value == "model";
+    if (event == Event::key && depth == 2) {
+      part_ = !in_model_          ? Part::other
+              : value == "vocab"  ? Part::vocab
+              : value == "merges" ? Part::merges
+                                  : Part::other;
+    }
+    if (depth < 3 || !in_model_ || part_ == Part::other) return true;
+    return part_ == Part::vocab ? vocab(event, value) : merge(depth, event, value);
+  }
+
+ private:
+  enum class Part { other, vocab, merges };
+
+  // Entries "piece": id. Nested values are kept for checked_id to refuse.
+  bool vocab(Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::key) {
+      piece_ = std::move(value.get_ref<std::string&>());
+    } else if (event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start) {
+      bad_input("tokenizer.json: the id of \"{}\" must be an integer", piece_);
+    } else if (event == Json::parse_event_t::value) {
+      parts_.vocab.emplace_back(piece_, checked_id(value, piece_));
+    }
+    return false;
+  }
+
+  // Entries "a b", or ["a", "b"], which is whole at its end.
+  bool merge(int depth, Json::parse_event_t event, Json& value) {
+    const bool whole = event == Json::parse_event_t::value || event == Json::parse_event_t::array_end ||
+                       event == Json::parse_event_t::object_end;
+    if (depth > 3 || !whole) return true;
+    parts_.merges.push_back(merge_parts(value));
+    return false;
+  }
+
+  LargeParts& parts_;
+  bool in_model_ = false;
+  Part part_ = Part::other;
+  std::string piece_;
+};
+
+// The document without `parts`.
+Json parse(std::span<const std::byte> bytes, LargeParts& parts) {
+  if (bytes.size() > kMaxJsonBytes)
+    bad_input("tokenizer.json: {} bytes, expected at most {}", bytes.size(), kMaxJsonBytes);
+  const auto* text = reinterpret_cast<const char*>(bytes.data());
+  try {
+    return Json::parse(text, text + bytes.size(), Splitter(parts));
+  } catch (const Json::exception& error) {
+    bad_input("tokenizer.json: not valid JSON: {}", error.what());
+  }
 }
 
 // What has a default when the file leaves it out or writes null.
@@ -80,7 +134,8 @@ bool escapes_spaces(const Json& document) {
 }  // namespace
 
 Tokenizer Tokenizer::from_json(std::span<const std::byte> bytes) {
-  const Json document = parse(bytes);
+  LargeParts parts;
+  const Json document = parse(bytes, parts);
   if (!document.is_object() || !document.contains("model") || !document["model"].is_object()) {
     bad_input("tokenizer.json: expected an object with a model");
   }
@@ -94,8 +149,9 @@ Tokenizer Tokenizer::from_json(std::span<const std::byte> bytes) {
   }
   Vocabulary v;
   std::unordered_map<std::string, std::int32_t> by_piece;
+  by_piece.reserve(parts.vocab.size());
   // Ids are nearly dense in real files; a huge one must not make a huge table.
-  const std::size_t most = 4 * model["vocab"].size() + 1024;
+  const std::size_t most = 4 * parts.vocab.size() + 1024;
   const auto place = [&](const std::string& piece, std::int32_t id) {
     if (static_cast<std::size_t>(id) >= most) {
       bad_input("tokenizer.json: the id of \"{}\" is {}, too large for a vocabulary of this size", piece, id);
@@ -104,7 +160,7 @@ Tokenizer Tokenizer::from_json(std::span<const std::byte> bytes) {
     v.pieces[id] = piece;
     by_piece[piece] = id;
   };
-  for (const auto& [piece, id] : model["vocab"].items()) place(piece, checked_id(id, piece));
+  for (const auto& [piece, id] : parts.vocab) place(piece, id);
   if (document.contains("added_tokens") && document["added_tokens"].is_array()) {
     for (const Json& token : document["added_tokens"]) {
       if (!token.is_object() || !token.contains("content") || !token["content"].is_string() || !token.contains("id")) {
@@ -135,9 +191,8 @@ Tokenizer Tokenizer::from_json(std::span<const std::byte> bytes) {
   v.eos = find("<eos>");
   v.pad = find("<pad>");
 
-  v.merges.reserve(model["merges"].size());
-  for (const Json& entry : model["merges"]) {
-    const auto [left, right] = merge_parts(entry);
+  v.merges.reserve(parts.merges.size());
+  for (const auto& [left, right] : parts.merges) {
     const auto rank = static_cast<std::int32_t>(v.merges.size());
     v.merges.push_back({find(left), find(right), find(left + right), rank});
     if (v.merges.back().left < 0 || v.merges.back().right < 0 || v.merges.back().product < 0) {

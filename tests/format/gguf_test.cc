@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "base/error.h"
 #include "gguf_builder.h"
 
@@ -83,6 +85,56 @@ TEST(Gguf, ReadsAllParts) {
   EXPECT_EQ(file.integer("a.u32"), 7);
   EXPECT_THAT(file.find("two")->shape, ElementsAre(4));
   EXPECT_THROW(GgufFile::open(kGolden / "split-00002-of-00002.gguf"), Error);
+}
+
+// Two parts in a fresh folder; the first one claims `count` parts and `tensors` tensors, the second one to be `second`.
+struct Split {
+  std::uint16_t count = 2, second = 1;
+  std::int32_t tensors = 2;
+  bool write_second = true;
+  const char* tensor = "b";
+};
+
+std::string open_split(const Split& split) {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "dgemma_split_test";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  const auto part = [&](std::uint16_t number, const char* tensor) {
+    return GgufBuilder()
+        .header(3, 1, 3)
+        .key("split.no", 2)
+        .put(number)
+        .key("split.count", 2)
+        .put(split.count)
+        .key("split.tensors.count", 5)
+        .put(split.tensors)
+        .tensor(tensor, {8}, 0, 0)
+        .data(32);
+  };
+  const auto save = [&](const char* name, const GgufBuilder& file) {
+    std::ofstream(folder / name, std::ios::binary)
+        .write(reinterpret_cast<const char*>(file.bytes().data()), static_cast<std::streamsize>(file.bytes().size()));
+  };
+  save("m-00001-of-00002.gguf", part(0, "a"));
+  if (split.write_second) save("m-00002-of-00002.gguf", part(split.second, split.tensor));
+  std::string message;
+  try {
+    EXPECT_EQ(GgufFile::open(folder / "m-00001-of-00002.gguf").tensors().size(), 2u);
+  } catch (const Error& error) {
+    message = error.what();
+  }
+  std::filesystem::remove_all(folder);
+  return message;
+}
+
+TEST(Gguf, PartsMustBelongTogether) {
+  EXPECT_EQ(open_split({}), "");
+  EXPECT_THAT(open_split({.count = 3}), HasSubstr("the name says 2 parts, split.count says 3"));
+  EXPECT_THAT(open_split({.count = 65535}), HasSubstr("split.count says 65535"));
+  EXPECT_THAT(open_split({.second = 0}), HasSubstr("do not say part 2 of 2"));
+  EXPECT_THAT(open_split({.tensors = 3}), HasSubstr("hold 2 tensors, split.tensors.count says 3"));
+  EXPECT_THAT(open_split({.write_second = false}), HasSubstr("m-00002-of-00002.gguf"));
+  EXPECT_THAT(open_split({.tensor = "a"}), HasSubstr("is in another part too"));
 }
 
 TEST(Gguf, EveryTruncationIsAnError) {

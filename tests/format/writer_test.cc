@@ -99,6 +99,9 @@ TEST_F(Writer, RefusesWhatCannotBeStored) {
   GgufWriter writer;
   EXPECT_THROW(writer.add_tensor({"", DType::f32, {1}, nothing}), Error);
   EXPECT_THROW(writer.add_tensor({std::string(64, 'n'), DType::f32, {1}, nothing}), Error);
+  EXPECT_THROW(writer.add_tensor({"\xff", DType::f32, {1}, nothing}), Error);
+  EXPECT_THROW(writer.add_tensor({std::string("a\0b", 3), DType::f32, {1}, nothing}), Error);
+  EXPECT_THROW(writer.add_u32("\xc3", 1), Error);
   EXPECT_THROW(writer.add_tensor({"t", DType::f32, {}, nothing}), Error);
   EXPECT_THROW(writer.add_tensor({"t", DType::f32, {0}, nothing}), Error);
   EXPECT_THROW(writer.add_tensor({"t", DType::q8_0, {33}, nothing}), Error);
