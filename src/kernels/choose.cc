@@ -8,18 +8,24 @@ namespace dgemma {
 
 extern const KernelTable kernels_scalar;
 extern const KernelTable kernels_avx2;
+extern const KernelTable kernels_avx2_vnni;
 extern const KernelTable kernels_avx512;
+extern const KernelTable kernels_avx512_vnni;
 
 namespace {
 
 struct Runnable {
-  const KernelTable* tables[3];
+  const KernelTable* tables[5];
   int count = 0;
 
   Runnable() {
     tables[count++] = &kernels_scalar;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) tables[count++] = &kernels_avx2;
-    if (__builtin_cpu_supports("avx512f")) tables[count++] = &kernels_avx512;
+    const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw");
+    if (avx2) tables[count++] = &kernels_avx2;
+    if (avx2 && __builtin_cpu_supports("avxvnni")) tables[count++] = &kernels_avx2_vnni;
+    if (avx512) tables[count++] = &kernels_avx512;
+    if (avx512 && __builtin_cpu_supports("avx512vnni")) tables[count++] = &kernels_avx512_vnni;
   }
 };
 

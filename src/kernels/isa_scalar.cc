@@ -7,13 +7,16 @@ namespace {
 // clang-format off
 // The bodies need the vector type first.
 #include "kernels/simd/scalar.h"
+#include "kernels/simd/dot_scalar.h"
 #include "kernels/body/gemm.inc"
 #include "kernels/body/elementwise.inc"
+#include "kernels/body/codes.inc"
+#include "kernels/body/int8.inc"
 // clang-format on
 }  // namespace
 
 extern const KernelTable kernels_scalar;
-const KernelTable kernels_scalar = {"scalar", gemm_nt, gemm_nn_add, sum_squares, scale_weight,
-                                    geglu,    maximum, exp_sum,     soft_cap,    multiply};
+const KernelTable kernels_scalar = {"scalar", gemm_nt, gemm_nn_add, sum_squares, scale_weight,         geglu,
+                                    maximum,  exp_sum, soft_cap,    multiply,    quantize_activations, kGemmInt8};
 
 }  // namespace dgemma

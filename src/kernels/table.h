@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "kernels/int8.h"
+
 namespace dgemma {
 
 struct KernelTable {
@@ -28,6 +30,9 @@ struct KernelTable {
   // x_i = cap * tanh(x_i / cap) / temperature: the soft cap of the head (cap <= 0: none), then the temperature.
   void (*soft_cap)(float* x, float cap, float temperature, std::int64_t n);
   void (*multiply)(float* x, float factor, std::int64_t n);
+
+  QuantizeActivations quantize_activations;
+  const Int8Gemm* gemm_int8;  // [kGgmlTypes]
 };
 
 // The table for this CPU, or the one named by the environment variable DGEMMA_ISA (null when that one cannot run here).
