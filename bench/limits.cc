@@ -64,6 +64,71 @@ __attribute__((target("avx512f"))) float chains_avx512(std::int64_t rounds) {
   return _mm512_cvtss_f32(acc[0]);
 }
 
+// Byte products into integer sums, in the table's way (kernels/simd/dot_*.h); the sums wrap, which costs nothing.
+std::int32_t bytes_sse2(std::int64_t rounds) {
+  __m128i acc[kSse2Chains];
+  for (int i = 0; i < kSse2Chains; ++i) acc[i] = _mm_set1_epi32(i);
+  __m128i x = _mm_set1_epi16(3);
+  for (std::int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kSse2Chains; ++i) acc[i] = _mm_add_epi32(acc[i], _mm_madd_epi16(acc[i], x));
+  }
+  for (int i = 1; i < kSse2Chains; ++i) acc[0] = _mm_add_epi32(acc[0], acc[i]);
+  return _mm_cvtsi128_si32(acc[0]);
+}
+
+__attribute__((target("avx2"))) std::int32_t bytes_avx2(std::int64_t rounds) {
+  __m256i acc[kAvx2Chains];
+  for (int i = 0; i < kAvx2Chains; ++i) acc[i] = _mm256_set1_epi32(i);
+  const __m256i x = _mm256_set1_epi8(3), ones = _mm256_set1_epi16(1);
+  for (std::int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kAvx2Chains; ++i) {
+      acc[i] = _mm256_add_epi32(acc[i], _mm256_madd_epi16(_mm256_maddubs_epi16(acc[i], x), ones));
+    }
+  }
+  for (int i = 1; i < kAvx2Chains; ++i) acc[0] = _mm256_add_epi32(acc[0], acc[i]);
+  return _mm256_cvtsi256_si32(acc[0]);
+}
+
+__attribute__((target("avx2,avxvnni"))) std::int32_t bytes_avx_vnni(std::int64_t rounds) {
+  __m256i acc[kAvx2Chains];
+  for (int i = 0; i < kAvx2Chains; ++i) acc[i] = _mm256_set1_epi32(i);
+  const __m256i w = _mm256_set1_epi8(5), x = _mm256_set1_epi8(3);
+  for (std::int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kAvx2Chains; ++i) acc[i] = _mm256_dpbusd_avx_epi32(acc[i], w, x);
+  }
+  for (int i = 1; i < kAvx2Chains; ++i) acc[0] = _mm256_add_epi32(acc[0], acc[i]);
+  return _mm256_cvtsi256_si32(acc[0]);
+}
+
+__attribute__((target("avx512f,avx512bw"))) std::int32_t bytes_avx512(std::int64_t rounds) {
+  __m512i acc[kAvx512Chains];
+  for (int i = 0; i < kAvx512Chains; ++i) acc[i] = _mm512_set1_epi32(i);
+  const __m512i x = _mm512_set1_epi8(3), ones = _mm512_set1_epi16(1);
+  for (std::int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 24
+    for (int i = 0; i < kAvx512Chains; ++i) {
+      acc[i] = _mm512_add_epi32(acc[i], _mm512_madd_epi16(_mm512_maddubs_epi16(acc[i], x), ones));
+    }
+  }
+  for (int i = 1; i < kAvx512Chains; ++i) acc[0] = _mm512_add_epi32(acc[0], acc[i]);
+  return _mm_cvtsi128_si32(_mm512_castsi512_si128(acc[0]));
+}
+
+__attribute__((target("avx512f,avx512vnni"))) std::int32_t bytes_avx512_vnni(std::int64_t rounds) {
+  __m512i acc[kAvx512Chains];
+  for (int i = 0; i < kAvx512Chains; ++i) acc[i] = _mm512_set1_epi32(i);
+  const __m512i w = _mm512_set1_epi8(5), x = _mm512_set1_epi8(3);
+  for (std::int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 24
+    for (int i = 0; i < kAvx512Chains; ++i) acc[i] = _mm512_dpbusd_epi32(acc[i], w, x);
+  }
+  for (int i = 1; i < kAvx512Chains; ++i) acc[0] = _mm512_add_epi32(acc[0], acc[i]);
+  return _mm_cvtsi128_si32(_mm512_castsi512_si128(acc[0]));
+}
+
 // The sum of `count` floats, a multiple of kSumStep; eight loads in flight.
 constexpr std::int64_t kSumStep = 128;
 float sum_sse2(const float* x, std::int64_t count) {
@@ -99,19 +164,27 @@ struct Probe {
   std::string_view table;
   float (*chains)(std::int64_t rounds);
   int flops_per_round;  // lanes * chains * 2
+  std::int32_t (*bytes)(std::int64_t rounds);
+  int byte_ops_per_round;  // bytes (SSE2 has products of 16 bits only) * chains * 2
   float (*sum)(const float* x, std::int64_t count);
 };
-constexpr Probe kProbes[] = {{"scalar", chains_sse2, 4 * kSse2Chains * 2, sum_sse2},
-                             {"avx2", chains_avx2, 8 * kAvx2Chains * 2, sum_avx2},
-                             {"avx512", chains_avx512, 16 * kAvx512Chains * 2, sum_avx512}};
+constexpr Probe kProbes[] = {
+    {"scalar", chains_sse2, 4 * kSse2Chains * 2, bytes_sse2, 8 * kSse2Chains * 2, sum_sse2},
+    {"avx2", chains_avx2, 8 * kAvx2Chains * 2, bytes_avx2, 32 * kAvx2Chains * 2, sum_avx2},
+    {"avx2_vnni", chains_avx2, 8 * kAvx2Chains * 2, bytes_avx_vnni, 32 * kAvx2Chains * 2, sum_avx2},
+    {"avx512", chains_avx512, 16 * kAvx512Chains * 2, bytes_avx512, 64 * kAvx512Chains * 2, sum_avx512},
+    {"avx512_vnni", chains_avx512, 16 * kAvx512Chains * 2, bytes_avx512_vnni, 64 * kAvx512Chains * 2, sum_avx512},
+};
 
 const Probe& probe_for(std::string_view table) {
   for (const Probe& probe : kProbes) {
     if (probe.table == table) return probe;
   }
-  bad_input("no roofline probe for the kernel table {}; expected scalar, avx2 or avx512", table);
+  bad_input("no roofline probe for the kernel table {}; expected scalar, avx2, avx2_vnni, avx512 or avx512_vnni",
+            table);
 }
 
+std::atomic<std::int32_t> integer_sink;
 std::atomic<float> sink;  // keeps the compiler from dropping the work
 
 // `work` is done by each call of body.
@@ -161,6 +234,15 @@ Rate f32_limit(ThreadPool& pool, std::string_view table, int samples) {
   const std::int64_t chunks = 64 * pool.threads();  // many, so that a thread that is held up is not waited for long
   return sample(samples, static_cast<double>(chunks * kRounds) * probe.flops_per_round, [&] {
     pool.parallel_for(chunks, 1, [&](std::int64_t, std::int64_t, int) { sink = probe.chains(kRounds); });
+  });
+}
+
+Rate int8_limit(ThreadPool& pool, std::string_view table, int samples) {
+  const Probe& probe = probe_for(table);
+  constexpr std::int64_t kRounds = 200000;
+  const std::int64_t chunks = 64 * pool.threads();
+  return sample(samples, static_cast<double>(chunks * kRounds) * probe.byte_ops_per_round, [&] {
+    pool.parallel_for(chunks, 1, [&](std::int64_t, std::int64_t, int) { integer_sink = probe.bytes(kRounds); });
   });
 }
 

@@ -38,6 +38,10 @@ struct Rate {
 // for another name.
 Rate f32_limit(ThreadPool& pool, std::string_view table, int samples = 9);
 
+// Operations a second (a multiply-add is two) of byte products, as f32_limit: with the dot-product instruction where
+// the table has one, else with the table's pair products.
+Rate int8_limit(ThreadPool& pool, std::string_view table, int samples = 9);
+
 // Bytes a second of summing a buffer of `bytes` again and again, with the table's loads. Far above the last cache it is
 // the memory's read bandwidth; with one thread and a small buffer, that cache's.
 Rate read_limit(ThreadPool& pool, std::string_view table, std::int64_t bytes, int samples = 9);

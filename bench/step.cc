@@ -23,21 +23,23 @@ namespace dgemma::bench {
 namespace {
 
 struct Options {
-  std::string type = "q4_k";
+  std::string type = "q4_k", precision = "int8";
   std::int64_t layers = 2, context = 512;
   int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   int repeats = 5;
   double max_gib = 16;
 };
 
-// What a stage must do at least: floating-point operations, and bytes of stored weights or of keys and values read.
+// What a stage does: operations (a multiply-add is two), bytes of stored weights or of keys and values read, and the
+// operations that are products with stored weights, which may be of bytes.
 struct Cost {
-  double flops = 0, bytes = 0;
-  Cost operator+(Cost other) const { return {flops + other.flops, bytes + other.bytes}; }
+  double flops = 0, bytes = 0, products = 0;
+  Cost operator+(Cost other) const { return {flops + other.flops, bytes + other.bytes, products + other.products}; }
 };
 
 Cost linear_cost(std::int64_t rows, WeightView w) {
-  return {2.0 * static_cast<double>(rows * w.rows * w.cols), static_cast<double>(w.rows * w.row_size_bytes())};
+  const double products = 2.0 * static_cast<double>(rows * w.rows * w.cols);
+  return {products, static_cast<double>(w.rows * w.row_size_bytes()), products};
 }
 
 Cost mlp_cost(std::int64_t rows, const GatedMlp& mlp) {
@@ -46,14 +48,15 @@ Cost mlp_cost(std::int64_t rows, const GatedMlp& mlp) {
 
 Cost attention_cost(const LayerConfig& layer, std::int64_t rows, std::int64_t keys) {
   return {4.0 * static_cast<double>(rows * keys * layer.heads * layer.head_dim),
-          2.0 * sizeof(float) * static_cast<double>(keys * layer.kv_heads * layer.head_dim)};
+          2.0 * sizeof(float) * static_cast<double>(keys * layer.kv_heads * layer.head_dim), 0};
 }
 
 // `active`: experts that some row chose; the weights of the others are not read.
 Cost expert_cost(const ModelConfig& config, const ExpertWeights& e, std::int64_t rows, std::int64_t active) {
   const double stored = linear_cost(1, e.gate_up).bytes + linear_cost(1, e.down).bytes;
-  return {2.0 * 3.0 * static_cast<double>(rows * config.experts_used * config.moe_intermediate * config.hidden),
-          stored * static_cast<double>(active) / static_cast<double>(config.experts)};
+  const double products =
+      2.0 * 3.0 * static_cast<double>(rows * config.experts_used * config.moe_intermediate * config.hidden);
+  return {products, stored * static_cast<double>(active) / static_cast<double>(config.experts), products};
 }
 
 struct Stage {
@@ -88,7 +91,7 @@ class Stages {
     Stage sum{name, {}, 1, 1, {0}, {0}};
     for (const Stage& stage : all_) {
       const double count = stage.*times;
-      sum.cost = sum.cost + Cost{count * stage.cost.flops, count * stage.cost.bytes};
+      sum.cost = sum.cost + Cost{count * stage.cost.flops, count * stage.cost.bytes, count * stage.cost.products};
       sum.wall[0] += count * median(stage.wall);
       sum.cpu[0] += count * median(stage.cpu);
     }
@@ -105,7 +108,7 @@ class StepBench {
       : options_(options),
         config_(model.config()),
         weights_(model.weights()),
-        c_(options.threads),
+        c_(options.threads, options.precision == "f32" ? Precision::f32 : Precision::int8),
         cache_(config_, options.context),
         rows_(config_.canvas_length) {}
 
@@ -192,7 +195,7 @@ class StepBench {
     }
     stages.run("final norm", {}, [&] { final_norm(c_, config_, weights_, normed, activations_.slots().x); });
     const Cost table = linear_cost(rows_, weights_.head);
-    stages.run("head, soft embedding", {2 * table.flops, table.bytes}, [&] { predict(signal); });
+    stages.run("head, soft embedding", {2 * table.flops, table.bytes, 2 * table.products}, [&] { predict(signal); });
     scale_rows(c_, signal, std::vector<float>(predictions_.size(), config_.embedding_scale));
   }
 
@@ -299,23 +302,28 @@ class StepBench {
   std::vector<RowPrediction> predictions_;
 };
 
-// Both bounds of this run.
+// The bounds of this run.
 struct Limits {
-  Rate f32, read;
+  Rate f32, int8, read;
 };
 
-// Prints one line, returns it as JSON. Fractions are by CPU seconds, which leaves other programs' turns out: of the
-// multiply-add limit, and of the larger of computing and reading at the limits.
+// Prints one line, returns it as JSON. Fractions are by CPU seconds, which leaves other programs' turns out: of the f32
+// limit for all operations, and of the int8 limit for the products with weights.
 nlohmann::json report(const Stage& stage, const Limits& limits) {
   const double wall = median(stage.wall), cpu = median(stage.cpu);
-  const double computing = stage.cost.flops / limits.f32.per_cpu_s, reading = stage.cost.bytes / limits.read.per_cpu_s;
-  const double of_f32 = computing / cpu, of_bound = std::max(computing, reading) / cpu;
+  const double of_f32 = stage.cost.flops / limits.f32.per_cpu_s / cpu;
+  const double of_int8 = stage.cost.products / limits.int8.per_cpu_s / cpu;
+  const double of_read = stage.cost.bytes / limits.read.per_cpu_s / cpu;
   std::printf("  %-26s x%-3.0f %10.2f ms %10.2f CPU-ms %9.2f GFLOP %8.1f MB", stage.name.c_str(), stage.times,
               wall * 1e3, cpu * 1e3, stage.cost.flops * 1e-9, stage.cost.bytes * 1e-6);
-  if (stage.cost.flops > 0) std::printf("   %5.1f %% of f32, %5.1f %% of bound", of_f32 * 100, of_bound * 100);
+  if (stage.cost.flops > 0) {
+    std::printf("   %5.1f %% of f32, %5.1f %% of int8, %5.1f %% of reading", of_f32 * 100, of_int8 * 100,
+                of_read * 100);
+  }
   std::printf("\n");
-  return {{"name", stage.name},        {"times", stage.times},      {"wall_s", wall},   {"cpu_s", cpu},
-          {"flops", stage.cost.flops}, {"bytes", stage.cost.bytes}, {"of_f32", of_f32}, {"of_bound", of_bound}};
+  return {{"name", stage.name},        {"times", stage.times},           {"wall_s", wall},   {"cpu_s", cpu},
+          {"flops", stage.cost.flops}, {"bytes", stage.cost.bytes},      {"of_f32", of_f32}, {"of_int8", of_int8},
+          {"of_read", of_read},        {"products", stage.cost.products}};
 }
 
 nlohmann::json report(const char* title, const Stages& stages, const Limits& limits) {
@@ -339,20 +347,23 @@ void run(const Options& options) {
   StepBench bench(options, model);
   ThreadPool& pool = bench.context().pool();
   const char* table = bench.context().kernels().name;
-  const auto measure = [&] { return Limits{f32_limit(pool, table), read_limit(pool, table, kMemoryBytes)}; };
+  const auto measure = [&] {
+    return Limits{f32_limit(pool, table), int8_limit(pool, table), read_limit(pool, table, kMemoryBytes)};
+  };
   const Limits before = measure();
   bench.run();
   const Limits after = measure();
-  const Limits limits{mean(before.f32, after.f32), mean(before.read, after.read)};
+  const Limits limits{mean(before.f32, after.f32), mean(before.int8, after.int8), mean(before.read, after.read)};
   const double load_after = load_average();
 
   std::printf("%s, %lld layers, %.2f GiB of weights, context %lld, %d threads, table %s, load average %.1f .. %.1f\n",
               options.type.c_str(), static_cast<long long>(options.layers),
               static_cast<double>(model.size_bytes()) / 0x1p30, static_cast<long long>(options.context),
               options.threads, table, load_before, load_after);
-  std::printf("limits of a thread's CPU second: %.1f GFLOP (before %.1f, after %.1f), reading %.1f GB\n",
-              limits.f32.per_cpu_s * 1e-9, before.f32.per_cpu_s * 1e-9, after.f32.per_cpu_s * 1e-9,
-              limits.read.per_cpu_s * 1e-9);
+  std::printf(
+      "limits of a thread's CPU second: %.1f GFLOP, %.1f GOP of bytes (before %.1f, after %.1f), reading %.1f GB\n",
+      limits.f32.per_cpu_s * 1e-9, limits.int8.per_cpu_s * 1e-9, before.int8.per_cpu_s * 1e-9,
+      after.int8.per_cpu_s * 1e-9, limits.read.per_cpu_s * 1e-9);
   // 1 when the machine was ours alone and no thread waited for another: the wall figures mean little far below that.
   const double share = bench.step.total("", &Stage::times).cpu[0] /
                        (bench.step.total("", &Stage::times).wall[0] * static_cast<double>(options.threads));
@@ -363,6 +374,7 @@ void run(const Options& options) {
   nlohmann::json result = {{"bench", "step"},
                            {"machine", machine()},
                            {"type", options.type},
+                           {"precision", options.precision},
                            {"layers", options.layers},
                            {"context", options.context},
                            {"threads", options.threads},
@@ -373,6 +385,8 @@ void run(const Options& options) {
                            {"load_after", load_after},
                            {"limit_flop_per_s", limits.f32.per_s},
                            {"limit_flop_per_cpu_s", limits.f32.per_cpu_s},
+                           {"limit_int8_op_per_s", limits.int8.per_s},
+                           {"limit_int8_op_per_cpu_s", limits.int8.per_cpu_s},
                            {"limit_read_byte_per_s", limits.read.per_s},
                            {"limit_read_byte_per_cpu_s", limits.read.per_cpu_s},
                            {"cpu_share", share},
@@ -386,7 +400,14 @@ void run(const Options& options) {
   whole.cost = bench.step.total("step", &Stage::times).cost;
   whole.name = "step, measured";
   result["whole"] = report(whole, limits);
-  result["predicted_30_layers"] = report(bench.step.total("30 layers, predicted", &Stage::times_30), limits);
+  const Stage all = bench.step.total("30 layers, predicted", &Stage::times_30);
+  result["predicted_30_layers"] = report(all, limits);
+  // Dense count: all products with weights, done or avoided, and nothing else; all the time.
+  result["fraction_of_int8_limit"] = all.cost.products / all.cpu[0] / limits.int8.per_cpu_s;
+  result["fraction_of_int8_limit_by_wall"] = all.cost.products / all.wall[0] / limits.int8.per_s;
+  std::printf("fraction of the int8 limit: %.1f %% by CPU seconds, %.1f %% by the wall\n",
+              100 * result["fraction_of_int8_limit"].get<double>(),
+              100 * result["fraction_of_int8_limit_by_wall"].get<double>());
   print_result(result);
 }
 
@@ -397,6 +418,9 @@ int main(int argc, char** argv) {
   dgemma::bench::Options options;
   CLI::App app("One denoising step of DiffusionGemma 26B-A4B with random weights");
   app.add_option("--type", options.type, "format of the weights: f32, bf16, q8_0 or q4_k")->capture_default_str();
+  app.add_option("--precision", options.precision, "of activations: int8 or f32")
+      ->check(CLI::IsMember({"int8", "f32"}))
+      ->capture_default_str();
   app.add_option("--layers", options.layers, "layers, at least 2; the model has 30")->capture_default_str();
   app.add_option("--context", options.context, "cached positions before the canvas")->capture_default_str();
   app.add_option("--threads", options.threads)->capture_default_str();

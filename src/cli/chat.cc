@@ -92,7 +92,7 @@ std::string answer(Context& c, const Engine& engine, const Options& options, std
 void run(const Options& options) {
   const Engine engine = open_model(options.sampling.model);
   const TurnStyle style = turn_style(engine.tokenizer());
-  Context c(thread_count(options.sampling));
+  Context c = make_context(options.sampling);
   const bool terminal = isatty(STDIN_FILENO) != 0;
   if (terminal) fmt::print(stderr, "One line a turn; an empty line or Ctrl-D ends. Ctrl-C stops an answer.\n");
   std::vector<Turn> turns;

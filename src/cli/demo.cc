@@ -143,7 +143,7 @@ void add_demo(CLI::App& app, int& result) {
     catch_interrupt();
     const Engine engine = open_model(o->sampling.model);
     const std::vector<Puzzle> puzzles = read_puzzles(o->data.empty() ? o->sampling.model + "/held_out.csv" : o->data);
-    Context c(thread_count(o->sampling));
+    Context c = make_context(o->sampling);
     (o->all ? solve_all : solve_one)(c, engine, *o, puzzles);
     result = interrupted() ? 130 : 0;
   });

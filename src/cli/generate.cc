@@ -53,7 +53,7 @@ int run(const Options& options) {
   Timing timing;
   timing.prompt_tokens = static_cast<std::int64_t>(prompt.size());
 
-  Context c(thread_count(options.sampling));
+  Context c = make_context(options.sampling);
   Session session(engine, session_settings(options.sampling, engine, timing.prompt_tokens), std::move(prompt));
   StreamDecoder decoder(tokenizer, true);
   Trace trace;

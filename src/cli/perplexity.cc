@@ -72,7 +72,7 @@ void run(const Options& options) {
   const std::size_t window = static_cast<std::size_t>(options.sampling.context > 0 ? options.sampling.context : 512);
   if (window < 2) bad_input("a context of {} leaves nothing to predict", window);
 
-  Context c(thread_count(options.sampling));
+  Context c = make_context(options.sampling);
   std::ofstream log;
   if (!options.log_probabilities.empty()) {
     log.open(options.log_probabilities);

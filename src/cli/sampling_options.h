@@ -18,6 +18,8 @@ struct SamplingOptions {
   std::optional<float> temperature, entropy_bound, t_min, t_max, confidence;
   std::optional<int> steps, stability;
   TokenFilter filter;
+  std::string precision = "int8";
+  bool full_soft_embedding = false;
 };
 
 void add_sampling_options(CLI::App& command, SamplingOptions& options);
@@ -25,6 +27,7 @@ void add_sampling_options(CLI::App& command, SamplingOptions& options);
 // Over the checkpoint's own defaults; `prompt_tokens` gives the context when none was asked for.
 SessionSettings session_settings(const SamplingOptions& options, const Engine& engine, std::int64_t prompt_tokens);
 
-int thread_count(const SamplingOptions& options);
+// Threads, precision and the like.
+Context make_context(const SamplingOptions& options);
 
 }  // namespace dgemma

@@ -19,7 +19,8 @@ namespace {
 }  // namespace
 
 extern const KernelTable kernels_avx2;
-const KernelTable kernels_avx2 = {"avx2",  gemm_nt, gemm_nn_add, sum_squares, scale_weight,         geglu,
-                                  maximum, exp_sum, soft_cap,    multiply,    quantize_activations, kGemmInt8};
+const KernelTable kernels_avx2 = {"avx2",   gemm_nt, gemm_nn_add,      sum_squares, scale_weight, geglu,
+                                  maximum,  exp_sum, exp_sum_weighted, soft_cap,    multiply,     quantize_activations,
+                                  kGemmInt8};
 
 }  // namespace dgemma

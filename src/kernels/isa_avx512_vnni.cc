@@ -20,7 +20,7 @@ namespace {
 
 extern const KernelTable kernels_avx512_vnni;
 const KernelTable kernels_avx512_vnni = {
-    "avx512_vnni", gemm_nt, gemm_nn_add, sum_squares, scale_weight,         geglu,
-    maximum,       exp_sum, soft_cap,    multiply,    quantize_activations, kGemmInt8};
+    "avx512_vnni", gemm_nt,          gemm_nn_add, sum_squares, scale_weight,         geglu,    maximum,
+    exp_sum,       exp_sum_weighted, soft_cap,    multiply,    quantize_activations, kGemmInt8};
 
 }  // namespace dgemma

@@ -27,6 +27,9 @@ struct KernelTable {
   float (*maximum)(const float* x, std::int64_t n);
   // x_i = exp(x_i - shift); returns the sum.
   float (*exp_sum)(float* x, float shift, std::int64_t n);
+  // x_i = exp(x_i - shift); returns the sum, and in `weighted` the sum of (x_i - shift) exp(x_i - shift) with the x_i
+  // that came in: what an entropy needs.
+  float (*exp_sum_weighted)(float* x, float shift, float* weighted, std::int64_t n);
   // x_i = cap * tanh(x_i / cap) / temperature: the soft cap of the head (cap <= 0: none), then the temperature.
   void (*soft_cap)(float* x, float cap, float temperature, std::int64_t n);
   void (*multiply)(float* x, float factor, std::int64_t n);

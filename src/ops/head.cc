@@ -22,9 +22,15 @@ struct RunningRow {
   double weighted = 0;  // sum of (y - maximum) exp(y - maximum)
 };
 
-// Takes one tile of processed logits y (overwritten by exp(y - maximum)) into the running row.
-void take_tile(const KernelTable& kernels, RunningRow& state, RowPrediction& prediction, float* soft,
-               std::int64_t hidden, float* y, std::int64_t first, std::int64_t count, const RowDraw& draw) {
+// A probability under this part of the row's sum so far adds nothing to the soft embedding: all 262,144 of a
+// vocabulary, were they just under it, would be a quarter of the sum; in measured steps they are under a thousandth.
+constexpr double kNegligible = 0x1p-20;
+
+// Takes one tile of processed logits y into the running row, and leaves in y what the soft embedding adds:
+// exp(y - maximum), or 0 where that is negligible. Returns how many are not. `significant` marks their columns.
+std::int64_t take_tile(const KernelTable& kernels, RunningRow& state, RowPrediction& prediction, float* soft,
+                       std::int64_t hidden, float* y, std::int64_t first, std::int64_t count, const RowDraw& draw,
+                       bool full_sum, std::uint8_t* significant) {
   const float tile_maximum = kernels.maximum(y, count);
   if (tile_maximum > state.maximum) {
     const double shift = double{state.maximum} - tile_maximum;
@@ -35,13 +41,8 @@ void take_tile(const KernelTable& kernels, RunningRow& state, RowPrediction& pre
     state.maximum = tile_maximum;
     prediction.argmax = static_cast<std::int32_t>(first + (std::find(y, y + count, tile_maximum) - y));
   }
-  for (std::int64_t j = 0; j < count; ++j) y[j] -= state.maximum;
-  // exp_sum overwrites y; the entropy needs the differences too.
-  float differences[kVocabularyTile];
-  std::copy_n(y, count, differences);
-  const double mass = kernels.exp_sum(y, 0.0f, count);
-  double weighted = 0;
-  for (std::int64_t j = 0; j < count; ++j) weighted += double{differences[j]} * y[j];
+  float weighted = 0;
+  const double mass = kernels.exp_sum_weighted(y, state.maximum, &weighted, count);
   state.sum += mass;
   state.weighted += weighted;
 
@@ -55,21 +56,65 @@ void take_tile(const KernelTable& kernels, RunningRow& state, RowPrediction& pre
     while (pick + 1 < count && left >= y[pick]) left -= y[pick++];
     prediction.sample = static_cast<std::int32_t>(first + pick);
   }
+  if (soft == nullptr) return 0;
+
+  const float least = full_sum ? 0.0f : static_cast<float>(kNegligible * state.sum);
+  std::int64_t kept = 0;
+  for (std::int64_t j = 0; j < count; ++j) {
+    const bool keep = y[j] >= least;
+    y[j] = keep ? y[j] : 0.0f;
+    significant[j] |= static_cast<std::uint8_t>(keep);
+    kept += keep ? 1 : 0;
+  }
+  return kept;
 }
 
-// The tile's part of every row: running sums, then the expected table row. `logits` [rows, count] are processed; `tile`
-// is the tile of the table as f32, needed with `soft` only.
+// Rows that share each panel of the table in gemm_nn_add.
+constexpr std::int64_t kRowGroup = 24;
+
+// The tile's part of every row: running sums, then the expected table row. `logits` [rows, count] are processed;
+// `table` are the tile's rows.
 void take_rows(Context& c, std::span<RunningRow> states, std::span<RowPrediction> out, View soft, View logits,
-               std::int64_t first, std::span<const RowDraw> draws, const float* tile) {
-  constexpr std::int64_t kGrain = 24;  // rows that share each panel of the table in gemm_nn_add
-  c.pool().parallel_for(logits.rows, kGrain, [&](std::int64_t begin, std::int64_t end, int) {
+               std::int64_t first, std::span<const RowDraw> draws, WeightView table, HeadBuffers& buffers) {
+  const std::int64_t groups = (logits.rows + kRowGroup - 1) / kRowGroup, count = logits.cols;
+  std::vector<std::int64_t> kept(static_cast<std::size_t>(groups), 0);
+  std::vector<std::uint8_t> significant(static_cast<std::size_t>(groups * count), 0);
+  c.pool().parallel_for(logits.rows, kRowGroup, [&](std::int64_t begin, std::int64_t end, int) {
+    const std::int64_t group = begin / kRowGroup;
     for (std::int64_t i = begin; i < end; ++i) {
-      take_tile(c.kernels(), states[i], out[i], soft ? soft.row(i) : nullptr, soft.cols, logits.row(i), first,
-                logits.cols, draws[i]);
+      kept[group] += take_tile(c.kernels(), states[i], out[i], soft ? soft.row(i) : nullptr, soft.cols, logits.row(i),
+                               first, count, draws[i], c.full_soft_embedding(), significant.data() + group * count);
     }
-    if (soft) {
-      c.kernels().gemm_nn_add(logits.row(begin), logits.stride, tile, soft.cols, soft.row(begin), soft.stride,
-                              end - begin, soft.cols, logits.cols);
+  });
+  if (!soft) return;
+
+  // A group of rows with many terms takes them as one product with the whole tile, zeros included; one with few adds
+  // them one by one. Both add in the order of the vocabulary, so they give the same bits.
+  const auto dense = [&](std::int64_t group) { return 8 * kept[group] > kRowGroup * count; };
+  bool all = false;
+  for (std::int64_t group = 0; group < groups; ++group) {
+    all = all || dense(group);
+    for (std::int64_t j = 0; group > 0 && j < count; ++j) significant[j] |= significant[group * count + j];
+  }
+  const View unpacked = buffers.table.reshape(kVocabularyTile, soft.cols);
+  std::vector<const float*> rows(static_cast<std::size_t>(count), nullptr);  // in the file, or unpacked
+  c.pool().parallel_for(count, kUnpackRows, [&](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t j = begin; j < end; ++j) {
+      if (all || significant[j] != 0) rows[j] = weight_rows_f32(table, j, 1, unpacked.row(j));
+    }
+  });
+  c.pool().parallel_for(logits.rows, kRowGroup, [&](std::int64_t begin, std::int64_t end, int) {
+    if (dense(begin / kRowGroup)) {
+      c.kernels().gemm_nn_add(logits.row(begin), logits.stride, rows[0], soft.cols, soft.row(begin), soft.stride,
+                              end - begin, soft.cols, count);
+      return;
+    }
+    for (std::int64_t i = begin; i < end; ++i) {
+      for (std::int64_t j = 0; j < count; ++j) {
+        const float* weight = logits.row(i) + j;
+        if (*weight != 0.0f)
+          c.kernels().gemm_nn_add(weight, 1, rows[j], soft.cols, soft.row(i), soft.stride, 1, soft.cols, 1);
+      }
     }
   });
 }
@@ -102,11 +147,10 @@ void predict_filtered(Context& c, std::span<RowPrediction> out, View soft, View 
       for (std::int64_t v = 0; v < table.rows; ++v) y[v] = y[v] >= threshold ? y[v] : kMasked;
     }
   });
-  const View unpacked = buffers.table.reshape(kVocabularyTile, width);
   for (std::int64_t first = 0; first < table.rows; first += kVocabularyTile) {
     const std::int64_t count = std::min(kVocabularyTile, table.rows - first);
-    const float* tile = soft ? weight_rows_f32(table, first, count, unpacked.data) : nullptr;
-    take_rows(c, states, out, soft, {logits.data + first, rows, count, logits.stride}, first, draws, tile);
+    take_rows(c, states, out, soft, {logits.data + first, rows, count, logits.stride}, first, draws,
+              table.slice(first, count), buffers);
   }
   for (std::int64_t i = 0; i < rows; ++i) finish(c.kernels(), states[i], out[i], soft ? soft.row(i) : nullptr, width);
 }
@@ -129,24 +173,25 @@ void head_predict(Context& c, std::span<RowPrediction> out, View soft, View hidd
     return;
   }
   const View logits = buffers.logits.reshape(rows, kVocabularyTile);
-  const View unpacked = buffers.table.reshape(kVocabularyTile, width);
   std::vector<RunningRow> states(static_cast<std::size_t>(rows));
+  const Int8Gemm int8 = int8_kernel(c, table);
+  const Int8Rows x = int8 != nullptr ? int8_rows(c, hidden) : Int8Rows{};
 
   for (std::int64_t first = 0; first < table.rows; first += kVocabularyTile) {
-    const std::int64_t count = std::min(kVocabularyTile, table.rows - first);
-    const float* tile = nullptr;  // the whole tile as f32: in the file, or unpacked
-    c.pool().parallel_for(count, kUnpackRows, [&](std::int64_t begin, std::int64_t end, int) {
-      const float* part = weight_rows_f32(table, first + begin, end - begin, unpacked.row(begin));
-      if (begin == 0) tile = part;
-      c.kernels().gemm_nt(hidden.data, hidden.stride, part, width, logits.data + begin, logits.stride, rows,
-                          end - begin, width);
-    });
+    const WeightView tile = table.slice(first, std::min(kVocabularyTile, table.rows - first));
+    if (int8 != nullptr) {
+      c.pool().parallel_for(tile.rows, kPanelRows, [&](std::int64_t begin, std::int64_t end, int) {
+        int8(x.codes, x.blocks, rows, tile.row(begin), end - begin, width, logits.data + begin, logits.stride);
+      });
+    } else {
+      linear(c, {logits.data, rows, tile.rows, logits.stride}, hidden, tile);
+    }
     c.pool().parallel_for(rows, 12, [&](std::int64_t begin, std::int64_t end, int) {
       for (std::int64_t i = begin; i < end; ++i) {
-        c.kernels().soft_cap(logits.row(i), soft_cap, draws[i].temperature, count);
+        c.kernels().soft_cap(logits.row(i), soft_cap, draws[i].temperature, tile.rows);
       }
     });
-    take_rows(c, states, out, soft, {logits.data, rows, count, logits.stride}, first, draws, tile);
+    take_rows(c, states, out, soft, {logits.data, rows, tile.rows, logits.stride}, first, draws, tile, buffers);
   }
   for (std::int64_t i = 0; i < rows; ++i) finish(c.kernels(), states[i], out[i], soft ? soft.row(i) : nullptr, width);
 }

@@ -9,7 +9,20 @@
 
 namespace dgemma {
 
-// out[rows, weight.rows] = x[rows, weight.cols] weight^T. Any stored format; products and sums in f32.
+// Activations [rows, cols] in 8 bits, as the kernels of a block format want them; they live in the Context until the
+// next product.
+struct Int8Rows {
+  const std::int8_t* codes = nullptr;
+  const ActivationBlock* blocks = nullptr;
+};
+
+// The kernel for products of `weight` with 8-bit activations, or null when they are to be f32: the context says so, or
+// the weight is stored in a float format.
+Int8Gemm int8_kernel(const Context& c, WeightView weight);
+Int8Rows int8_rows(Context& c, View x);
+
+// out[rows, weight.rows] = x[rows, weight.cols] weight^T. Any stored format; activations as the context's precision
+// says, sums in f32.
 void linear(Context& c, View out, View x, WeightView weight);
 
 // One product of a group: out = x weight^T. Groups run side by side, so that many narrow products (experts) fill all
