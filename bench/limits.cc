@@ -34,6 +34,7 @@ float chains_sse2(std::int64_t rounds) {
   for (int i = 0; i < kSse2Chains; ++i) acc[i] = _mm_set1_ps(static_cast<float>(i));
   const __m128 factor = _mm_set1_ps(kFactor), term = _mm_set1_ps(kTerm);
   for (std::int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 12
     for (int i = 0; i < kSse2Chains; ++i) acc[i] = _mm_add_ps(_mm_mul_ps(acc[i], factor), term);
   }
   for (int i = 1; i < kSse2Chains; ++i) acc[0] = _mm_add_ps(acc[0], acc[i]);
@@ -46,6 +47,7 @@ __attribute__((target("avx2,fma"))) float chains_avx2(std::int64_t rounds) {
   for (int i = 0; i < kAvx2Chains; ++i) acc[i] = _mm256_set1_ps(static_cast<float>(i));
   const __m256 factor = _mm256_set1_ps(kFactor), term = _mm256_set1_ps(kTerm);
   for (std::int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 12
     for (int i = 0; i < kAvx2Chains; ++i) acc[i] = _mm256_fmadd_ps(acc[i], factor, term);
   }
   for (int i = 1; i < kAvx2Chains; ++i) acc[0] = _mm256_add_ps(acc[0], acc[i]);
@@ -58,6 +60,7 @@ __attribute__((target("avx512f"))) float chains_avx512(std::int64_t rounds) {
   for (int i = 0; i < kAvx512Chains; ++i) acc[i] = _mm512_set1_ps(static_cast<float>(i));
   const __m512 factor = _mm512_set1_ps(kFactor), term = _mm512_set1_ps(kTerm);
   for (std::int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 24
     for (int i = 0; i < kAvx512Chains; ++i) acc[i] = _mm512_fmadd_ps(acc[i], factor, term);
   }
   for (int i = 1; i < kAvx512Chains; ++i) acc[0] = _mm512_add_ps(acc[0], acc[i]);
