@@ -25,18 +25,21 @@ double seconds(clockid_t clock) {
 
 // Each function runs `rounds` rounds of kChains independent chains acc = acc * factor + term; the chains cover latency
 // times issue width, and with the two operands they fit the registers. acc tends to 2: no denormals, no overflow.
-// Returns a number that depends on every chain.
+// Returns a number that depends on every chain. (Every loop over the chains is unrolled by force: one that is not keeps
+// the array in memory, and the others then store into it.)
 constexpr float kFactor = 0.5f, kTerm = 1.0f;
 
 constexpr int kSse2Chains = 12;
 float chains_sse2(std::int64_t rounds) {
   __m128 acc[kSse2Chains];
+#pragma GCC unroll 12
   for (int i = 0; i < kSse2Chains; ++i) acc[i] = _mm_set1_ps(static_cast<float>(i));
   const __m128 factor = _mm_set1_ps(kFactor), term = _mm_set1_ps(kTerm);
   for (std::int64_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 12
     for (int i = 0; i < kSse2Chains; ++i) acc[i] = _mm_add_ps(_mm_mul_ps(acc[i], factor), term);
   }
+#pragma GCC unroll 12
   for (int i = 1; i < kSse2Chains; ++i) acc[0] = _mm_add_ps(acc[0], acc[i]);
   return _mm_cvtss_f32(acc[0]);
 }
@@ -44,25 +47,29 @@ float chains_sse2(std::int64_t rounds) {
 constexpr int kAvx2Chains = 12;
 __attribute__((target("avx2,fma"))) float chains_avx2(std::int64_t rounds) {
   __m256 acc[kAvx2Chains];
+#pragma GCC unroll 12
   for (int i = 0; i < kAvx2Chains; ++i) acc[i] = _mm256_set1_ps(static_cast<float>(i));
   const __m256 factor = _mm256_set1_ps(kFactor), term = _mm256_set1_ps(kTerm);
   for (std::int64_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 12
     for (int i = 0; i < kAvx2Chains; ++i) acc[i] = _mm256_fmadd_ps(acc[i], factor, term);
   }
+#pragma GCC unroll 12
   for (int i = 1; i < kAvx2Chains; ++i) acc[0] = _mm256_add_ps(acc[0], acc[i]);
   return _mm256_cvtss_f32(acc[0]);
 }
 
-constexpr int kAvx512Chains = 24;
+constexpr int kAvx512Chains = 12;
 __attribute__((target("avx512f"))) float chains_avx512(std::int64_t rounds) {
   __m512 acc[kAvx512Chains];
+#pragma GCC unroll 12
   for (int i = 0; i < kAvx512Chains; ++i) acc[i] = _mm512_set1_ps(static_cast<float>(i));
   const __m512 factor = _mm512_set1_ps(kFactor), term = _mm512_set1_ps(kTerm);
   for (std::int64_t round = 0; round < rounds; ++round) {
-#pragma GCC unroll 24
+#pragma GCC unroll 12
     for (int i = 0; i < kAvx512Chains; ++i) acc[i] = _mm512_fmadd_ps(acc[i], factor, term);
   }
+#pragma GCC unroll 12
   for (int i = 1; i < kAvx512Chains; ++i) acc[0] = _mm512_add_ps(acc[0], acc[i]);
   return _mm512_cvtss_f32(acc[0]);
 }
@@ -70,18 +77,21 @@ __attribute__((target("avx512f"))) float chains_avx512(std::int64_t rounds) {
 // Byte products into integer sums, in the table's way (kernels/simd/dot_*.h); the sums wrap, which costs nothing.
 std::int32_t bytes_sse2(std::int64_t rounds) {
   __m128i acc[kSse2Chains];
+#pragma GCC unroll 12
   for (int i = 0; i < kSse2Chains; ++i) acc[i] = _mm_set1_epi32(i);
   __m128i x = _mm_set1_epi16(3);
   for (std::int64_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 12
     for (int i = 0; i < kSse2Chains; ++i) acc[i] = _mm_add_epi32(acc[i], _mm_madd_epi16(acc[i], x));
   }
+#pragma GCC unroll 12
   for (int i = 1; i < kSse2Chains; ++i) acc[0] = _mm_add_epi32(acc[0], acc[i]);
   return _mm_cvtsi128_si32(acc[0]);
 }
 
 __attribute__((target("avx2"))) std::int32_t bytes_avx2(std::int64_t rounds) {
   __m256i acc[kAvx2Chains];
+#pragma GCC unroll 12
   for (int i = 0; i < kAvx2Chains; ++i) acc[i] = _mm256_set1_epi32(i);
   const __m256i x = _mm256_set1_epi8(3), ones = _mm256_set1_epi16(1);
   for (std::int64_t round = 0; round < rounds; ++round) {
@@ -90,44 +100,51 @@ __attribute__((target("avx2"))) std::int32_t bytes_avx2(std::int64_t rounds) {
       acc[i] = _mm256_add_epi32(acc[i], _mm256_madd_epi16(_mm256_maddubs_epi16(acc[i], x), ones));
     }
   }
+#pragma GCC unroll 12
   for (int i = 1; i < kAvx2Chains; ++i) acc[0] = _mm256_add_epi32(acc[0], acc[i]);
   return _mm256_cvtsi256_si32(acc[0]);
 }
 
 __attribute__((target("avx2,avxvnni"))) std::int32_t bytes_avx_vnni(std::int64_t rounds) {
   __m256i acc[kAvx2Chains];
+#pragma GCC unroll 12
   for (int i = 0; i < kAvx2Chains; ++i) acc[i] = _mm256_set1_epi32(i);
   const __m256i w = _mm256_set1_epi8(5), x = _mm256_set1_epi8(3);
   for (std::int64_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 12
     for (int i = 0; i < kAvx2Chains; ++i) acc[i] = _mm256_dpbusd_avx_epi32(acc[i], w, x);
   }
+#pragma GCC unroll 12
   for (int i = 1; i < kAvx2Chains; ++i) acc[0] = _mm256_add_epi32(acc[0], acc[i]);
   return _mm256_cvtsi256_si32(acc[0]);
 }
 
 __attribute__((target("avx512f,avx512bw"))) std::int32_t bytes_avx512(std::int64_t rounds) {
   __m512i acc[kAvx512Chains];
+#pragma GCC unroll 12
   for (int i = 0; i < kAvx512Chains; ++i) acc[i] = _mm512_set1_epi32(i);
   const __m512i x = _mm512_set1_epi8(3), ones = _mm512_set1_epi16(1);
   for (std::int64_t round = 0; round < rounds; ++round) {
-#pragma GCC unroll 24
+#pragma GCC unroll 12
     for (int i = 0; i < kAvx512Chains; ++i) {
       acc[i] = _mm512_add_epi32(acc[i], _mm512_madd_epi16(_mm512_maddubs_epi16(acc[i], x), ones));
     }
   }
+#pragma GCC unroll 12
   for (int i = 1; i < kAvx512Chains; ++i) acc[0] = _mm512_add_epi32(acc[0], acc[i]);
   return _mm_cvtsi128_si32(_mm512_castsi512_si128(acc[0]));
 }
 
 __attribute__((target("avx512f,avx512vnni"))) std::int32_t bytes_avx512_vnni(std::int64_t rounds) {
   __m512i acc[kAvx512Chains];
+#pragma GCC unroll 12
   for (int i = 0; i < kAvx512Chains; ++i) acc[i] = _mm512_set1_epi32(i);
   const __m512i w = _mm512_set1_epi8(5), x = _mm512_set1_epi8(3);
   for (std::int64_t round = 0; round < rounds; ++round) {
-#pragma GCC unroll 24
+#pragma GCC unroll 12
     for (int i = 0; i < kAvx512Chains; ++i) acc[i] = _mm512_dpbusd_epi32(acc[i], w, x);
   }
+#pragma GCC unroll 12
   for (int i = 1; i < kAvx512Chains; ++i) acc[0] = _mm512_add_epi32(acc[0], acc[i]);
   return _mm_cvtsi128_si32(_mm512_castsi512_si128(acc[0]));
 }

@@ -22,8 +22,8 @@ struct Options {
   std::string file, log_probabilities;
 };
 
-// Rows whose logits are held at once: 8 x 262,144 are 8 MiB.
-constexpr std::int64_t kLogitRows = 8;
+// Rows whose logits are held at once: 32 x 262,144 are 32 MiB.
+constexpr std::int64_t kLogitRows = 32;
 
 // Natural-log probabilities of ids[1] .. ids[n-1], each given all before it in the window.
 std::vector<double> log_probabilities(Context& c, const Engine& engine, std::span<const std::int32_t> ids) {
@@ -110,6 +110,7 @@ void add_perplexity(CLI::App& app, int& result) {
   command->add_option("-c,--context", o->sampling.context, "tokens in a window, <bos> included (default 512)");
   command->add_option("-n,--max-tokens", o->sampling.max_tokens, "only the first tokens of the text");
   command->add_option("-t,--threads", o->sampling.threads, "threads (default: all cores)")->check(CLI::Range(1, 1024));
+  add_precision_option(*command, o->sampling.precision);
   command->add_option("--log-probabilities", o->log_probabilities,
                       "write a line for each token: id and natural log probability");
   command->footer("Example:\n  dgemma perplexity -m gemma-3-270m.gguf -f text.txt -n 2048");

@@ -26,13 +26,17 @@ void add_sampling_options(CLI::App& command, SamplingOptions& o) {
   command.add_option("--confidence", o.confidence, "diffusion: mean entropy, in nats, that allows stopping");
   command.add_option("--top-k", o.filter.top_k, "keep the k most likely tokens; 0 keeps all");
   command.add_option("--top-p", o.filter.top_p, "keep the likeliest tokens that reach this probability");
-  command
-      .add_option("--precision", o.precision,
-                  "of activations where they meet quantised weights: int8 (default), or f32, exact and slower")
-      ->check(CLI::IsMember({"int8", "f32"}));
+  add_precision_option(command, o.precision);
   command.add_flag("--full-soft-embedding", o.full_soft_embedding,
                    "diffusion: self-conditioning adds every token, however improbable");
   command.add_option("--min-p", o.filter.min_p, "keep tokens of at least this share of the likeliest");
+}
+
+void add_precision_option(CLI::App& command, std::string& precision) {
+  command
+      .add_option("--precision", precision,
+                  "of activations where they meet quantised weights: int8 (default), or f32, exact and slower")
+      ->check(CLI::IsMember({"int8", "f32"}));
 }
 
 SessionSettings session_settings(const SamplingOptions& o, const Engine& engine, std::int64_t prompt_tokens) {

@@ -24,6 +24,9 @@ struct SamplingOptions {
 
 void add_sampling_options(CLI::App& command, SamplingOptions& options);
 
+// --precision alone, which add_sampling_options contains.
+void add_precision_option(CLI::App& command, std::string& precision);
+
 // Over the checkpoint's own defaults; `prompt_tokens` gives the context when none was asked for.
 SessionSettings session_settings(const SamplingOptions& options, const Engine& engine, std::int64_t prompt_tokens);
 
