@@ -6,11 +6,10 @@
 
 namespace dgemma {
 
-// 32 activations of one row: x_i = scale * code_i, and what a weight's offset is multiplied by.
+// 32 activations of one row, x_i = scale * code_i.
 struct ActivationBlock {
   float scale;
-  float sum;           // scale * the sum of the 32 codes
-  float half_sums[2];  // the same of the first and last 16
+  std::int32_t sums[3];  // of the codes: all, the first 16, the last 16
 };
 
 constexpr std::int64_t kActivationBlock = 32;

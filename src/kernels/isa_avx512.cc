@@ -14,6 +14,7 @@ namespace {
 #include "kernels/body/gemm.inc"
 #include "kernels/body/elementwise.inc"
 #include "kernels/body/codes.inc"
+#include "kernels/body/unpack_avx512.inc"
 #include "kernels/body/int8.inc"
 // clang-format on
 }  // namespace

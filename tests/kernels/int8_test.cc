@@ -48,16 +48,17 @@ TEST(Int8, ActivationsAreRoundedToTheNearestOf127Steps) {
   for (const KernelTable* table : tables()) {
     const Quantized q = quantized(*table, x);
     for (std::size_t b = 0; b < q.blocks.size(); ++b) {
-      double largest = 0, sums[2] = {0, 0};
+      double largest = 0;
+      int sums[2] = {0, 0};
       for (std::size_t i = 0; i < 32; ++i) {
         largest = std::max(largest, std::abs(double{x[32 * b + i]}));
-        sums[i / 16] += double{q.blocks[b].scale} * q.codes[32 * b + i];
+        sums[i / 16] += q.codes[32 * b + i];
         EXPECT_NEAR(q.blocks[b].scale * q.codes[32 * b + i], x[32 * b + i], 0.5001 * q.blocks[b].scale) << table->name;
       }
       EXPECT_NEAR(q.blocks[b].scale, largest / 127, 1e-6 * largest) << table->name;
-      EXPECT_NEAR(q.blocks[b].half_sums[0], sums[0], 1e-5 * largest) << table->name;
-      EXPECT_NEAR(q.blocks[b].half_sums[1], sums[1], 1e-5 * largest) << table->name;
-      EXPECT_NEAR(q.blocks[b].sum, sums[0] + sums[1], 1e-5 * largest) << table->name;
+      EXPECT_EQ(q.blocks[b].sums[0], sums[0] + sums[1]) << table->name;
+      EXPECT_EQ(q.blocks[b].sums[1], sums[0]) << table->name;
+      EXPECT_EQ(q.blocks[b].sums[2], sums[1]) << table->name;
     }
   }
 }

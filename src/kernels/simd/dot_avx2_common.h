@@ -3,7 +3,7 @@ struct IntVector {
   __m256i v;
 };
 constexpr int kInt8Rows = 3;  // 6 + 6 accumulators of 16 registers
-inline IntVector int_zero() { return {_mm256_setzero_si256()}; }
+inline IntVector int_broadcast(std::int32_t value) { return {_mm256_set1_epi32(value)}; }
 inline IntVector load_words(const std::uint32_t* p) {
   return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))};
 }

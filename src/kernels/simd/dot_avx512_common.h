@@ -3,7 +3,7 @@ struct IntVector {
   __m512i v;
 };
 constexpr int kInt8Rows = 6;  // 12 + 12 accumulators of 32 registers
-inline IntVector int_zero() { return {_mm512_setzero_si512()}; }
+inline IntVector int_broadcast(std::int32_t value) { return {_mm512_set1_epi32(value)}; }
 inline IntVector load_words(const std::uint32_t* p) { return {_mm512_loadu_si512(p)}; }
 inline IntVector broadcast_word(const std::int8_t* p) {
   int word;
@@ -14,7 +14,8 @@ inline Vector to_float(IntVector a) { return {_mm512_cvtepi32_ps(a.v)}; }
 inline void store_bytes(std::int8_t* p, Vector x) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(x.v)));
 }
-inline void transpose_words(const std::uint8_t* in, std::int64_t stride, std::uint32_t* out) {
+// out[w] = word w of 16 rows.
+inline void transpose_sixteen(const std::uint8_t* in, std::int64_t stride, __m512i* out) {
   __m512i a[16], b[16];
   for (int i = 0; i < 16; ++i) a[i] = _mm512_loadu_si512(in + i * stride);
   for (int i = 0; i < 16; i += 2) {
@@ -33,9 +34,14 @@ inline void transpose_words(const std::uint8_t* in, std::int64_t stride, std::ui
                   high01 = _mm512_shuffle_i32x4(a[c], a[4 + c], 0xee);
     const __m512i low23 = _mm512_shuffle_i32x4(a[8 + c], a[12 + c], 0x44);
     const __m512i high23 = _mm512_shuffle_i32x4(a[8 + c], a[12 + c], 0xee);
-    _mm512_storeu_si512(out + c * kPanelRows, _mm512_shuffle_i32x4(low01, low23, 0x88));
-    _mm512_storeu_si512(out + (4 + c) * kPanelRows, _mm512_shuffle_i32x4(low01, low23, 0xdd));
-    _mm512_storeu_si512(out + (8 + c) * kPanelRows, _mm512_shuffle_i32x4(high01, high23, 0x88));
-    _mm512_storeu_si512(out + (12 + c) * kPanelRows, _mm512_shuffle_i32x4(high01, high23, 0xdd));
+    out[c] = _mm512_shuffle_i32x4(low01, low23, 0x88);
+    out[4 + c] = _mm512_shuffle_i32x4(low01, low23, 0xdd);
+    out[8 + c] = _mm512_shuffle_i32x4(high01, high23, 0x88);
+    out[12 + c] = _mm512_shuffle_i32x4(high01, high23, 0xdd);
   }
+}
+inline void transpose_words(const std::uint8_t* in, std::int64_t stride, std::uint32_t* out) {
+  __m512i words[16];
+  transpose_sixteen(in, stride, words);
+  for (int w = 0; w < 16; ++w) _mm512_storeu_si512(out + w * kPanelRows, words[w]);
 }

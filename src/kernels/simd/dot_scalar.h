@@ -3,7 +3,7 @@ struct IntVector {
   std::int32_t v;
 };
 constexpr int kInt8Rows = 4;
-inline IntVector int_zero() { return {0}; }
+inline IntVector int_broadcast(std::int32_t value) { return {value}; }
 inline IntVector load_words(const std::uint32_t* p) { return {static_cast<std::int32_t>(*p)}; }
 inline IntVector broadcast_word(const std::int8_t* p) {
   std::int32_t word;
