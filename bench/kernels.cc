@@ -1,6 +1,6 @@
 // Every kernel of every table that this CPU runs, and the decoders of all formats, on one thread. Rates are per CPU
-// second, so that other programs on the machine do not count; products also as a fraction of the f32 limit measured in
-// the same run ("of_limit"), decoding from memory as a fraction of the read bandwidth.
+// second, so that other programs on the machine do not count; products also as a fraction of the f32 or int8 limit
+// measured in the same run ("of_limit"), work on weights in memory as a fraction of the read bandwidth.
 //   bench_kernels [--benchmark_filter=REGEX ...]     options of Google Benchmark; medians of five
 #include <benchmark/benchmark.h>
 
@@ -149,6 +149,41 @@ std::vector<std::byte> stored(DType dtype, std::int64_t elements) {
   return out;
 }
 
+// Panel after panel of weights that no cache holds, times the same m rows of 8-bit activations: what a layer does with
+// m rows an expert, or with one row when it decodes.
+void add_int8(const KernelTable& table, double limit, double read_bytes_per_s) {
+  for (const DType dtype : kStored) {
+    const dgemma::Int8Gemm gemm = table.gemm_int8[static_cast<int>(dtype)];
+    if (gemm == nullptr) continue;
+    const std::int64_t k = dtype == DType::q5_0 || dtype == DType::q8_0 ? 704 : 2816;  // down projections; the others
+    for (const std::int64_t m : {1, 16, 24, 64, 256}) {
+      add(fmt::format("gemm_int8/{}/{}/m:{}/n:{}/k:{}", table.name, dgemma::dtype_name(dtype), m, dgemma::kPanelRows,
+                      k),
+          [&table, dtype, gemm, k, m, limit, read_bytes_per_s](benchmark::State& state) {
+            const std::vector<std::byte> panel = stored(dtype, dgemma::kPanelRows * k);
+            const std::int64_t panels = (std::int64_t{64} << 20) / static_cast<std::int64_t>(panel.size());
+            std::vector<std::byte> weights;
+            for (std::int64_t i = 0; i < panels; ++i) weights.insert(weights.end(), panel.begin(), panel.end());
+            std::vector<std::int8_t> codes(static_cast<std::size_t>(m * k));
+            std::vector<dgemma::ActivationBlock> blocks(codes.size() / dgemma::kActivationBlock);
+            table.quantize_activations(random_floats(m * k, 1).data(), codes.data(), blocks.data(), m * k);
+            std::vector<float> c(static_cast<std::size_t>(m * dgemma::kPanelRows));
+            std::size_t next = 0;
+            for (auto _ : state) {
+              gemm(codes.data(), blocks.data(), m, weights.data() + next, dgemma::kPanelRows, k, c.data(),
+                   dgemma::kPanelRows);
+              next = next + panel.size() == weights.size() ? 0 : next + panel.size();
+              benchmark::DoNotOptimize(c.data());
+            }
+            const double ops = 2.0 * static_cast<double>(m * k * dgemma::kPanelRows);
+            state.counters["op/s"] = per_second(ops);
+            state.counters["of_limit"] = per_second(ops / limit);
+            state.counters["of_read"] = per_second(static_cast<double>(panel.size()) / read_bytes_per_s);
+          });
+    }
+  }
+}
+
 void add_decoders(double read_bytes_per_s) {
   constexpr std::int64_t kOffGrid = 512;     // floats
   constexpr std::int64_t kTile = 16 * 2816;  // what ops/linear.cc unpacks at a time
@@ -204,7 +239,7 @@ class Reporter : public benchmark::ConsoleReporter {
       nlohmann::json entry = {{"ns", run.GetAdjustedCPUTime()}};
       for (auto& [name, counter] : medians.back().counters) {
         entry[name] = counter.value;
-        if (name == "of_limit") counter.flags = Counter::kDefaults;  // a fraction: printed without "/s"
+        if (name.starts_with("of_")) counter.flags = Counter::kDefaults;  // a fraction: printed without "/s"
       }
       results_[run.run_name.function_name] = entry;
     }
@@ -225,16 +260,20 @@ int main(int argc, char** argv) try {
   dgemma::ThreadPool pool(1);
   int count = 0;
   const KernelTable* const* tables = dgemma::runnable_kernel_tables(&count);
-  nlohmann::json limits;
+  nlohmann::json limits, int8_limits;
+  const double read = dgemma::bench::read_limit(pool, tables[count - 1]->name, dgemma::bench::kMemoryBytes).per_cpu_s;
+  std::printf("read bandwidth of one thread %.1f GB/s\n", read * 1e-9);
   for (int i = 0; i < count; ++i) {
     const double limit = dgemma::bench::f32_limit(pool, tables[i]->name).per_cpu_s;
     limits[tables[i]->name] = limit;
-    std::printf("%-7s f32 limit of one thread %.1f GFLOP/s\n", tables[i]->name, limit * 1e-9);
+    const double int8_limit = dgemma::bench::int8_limit(pool, tables[i]->name).per_cpu_s;
+    int8_limits[tables[i]->name] = int8_limit;
+    std::printf("%-11s limits of one thread: f32 %.1f GFLOP/s, int8 %.1f GOP/s\n", tables[i]->name, limit * 1e-9,
+                int8_limit * 1e-9);
+    add_int8(*tables[i], int8_limit, read);
     add_products(*tables[i], limit);
     add_rows(*tables[i]);
   }
-  const double read = dgemma::bench::read_limit(pool, tables[count - 1]->name, dgemma::bench::kMemoryBytes).per_cpu_s;
-  std::printf("read bandwidth of one thread %.1f GB/s\n", read * 1e-9);
   add_decoders(read);
   Reporter reporter;
   benchmark::RunSpecifiedBenchmarks(&reporter);
@@ -243,6 +282,7 @@ int main(int argc, char** argv) try {
                                {"load_before", load_before},
                                {"load_after", dgemma::bench::load_average()},
                                {"limit_flop_per_s", limits},
+                               {"limit_int8_op_per_s", int8_limits},
                                {"limit_read_byte_per_s", read},
                                {"results", reporter.results()}});
   return 0;

@@ -92,7 +92,8 @@ void linear_groups(Context& c, std::span<const LinearGroup> groups) {
       quantize(g, 0, groups[g].x.rows);
     });
   }
-  c.pool().parallel_for(first_task.back(), groups.size() == 1 ? 1 : 4,
+  // A chunk is several tiles: an int8 kernel fetches the tile after its own while it works.
+  c.pool().parallel_for(first_task.back(), groups.size() == 1 ? 4 : 8,
                         [&](std::int64_t begin, std::int64_t end, int thread) {
                           for (std::int64_t task = begin; task < end; ++task) {
                             const auto after = std::upper_bound(first_task.begin(), first_task.end(), task);
