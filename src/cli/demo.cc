@@ -67,12 +67,12 @@ struct Solved {
   Timing timing;
 };
 
-Solved solve(Context& c, const Engine& engine, const Options& options, const Puzzle& puzzle, bool show) {
+Solved solve(Context& c, const Engine& engine, const SamplingOptions& sampling, const Puzzle& puzzle, bool show) {
   const Tokenizer& tokenizer = engine.tokenizer();
   std::vector<std::int32_t> prompt = tokenizer.encode("<bos>" + rows_of(puzzle.question), SpecialTokens::parse);
   Solved out;
   out.timing.prompt_tokens = static_cast<std::int64_t>(prompt.size());
-  Session session(engine, session_settings(options.sampling, engine, out.timing.prompt_tokens), std::move(prompt));
+  Session session(engine, session_settings(sampling, engine, out.timing.prompt_tokens), std::move(prompt));
   const Stopwatch watch;
   for (Progress progress = Progress::prompt_encoded; progress != Progress::finished && !interrupted();) {
     progress = session.advance(c);
@@ -98,7 +98,8 @@ void solve_one(Context& c, const Engine& engine, const Options& options, const s
   if (index >= count) bad_input("--puzzle {}: there are puzzles 0 .. {}", index, count - 1);
   const Puzzle& puzzle = puzzles[static_cast<std::size_t>(index)];
   fmt::print(stderr, "held-out puzzle {}:\n{}\n", index, rows_of(puzzle.question));
-  const Solved solved = solve(c, engine, options, puzzle, isatty(STDOUT_FILENO) != 0 || isatty(STDERR_FILENO) != 0);
+  const Solved solved =
+      solve(c, engine, options.sampling, puzzle, isatty(STDOUT_FILENO) != 0 || isatty(STDERR_FILENO) != 0);
   fmt::print("{}\n", solved.answer);
   std::fflush(stdout);
   fmt::print(stderr, "{}\n", right(puzzle, solved.answer) ? "right" : "wrong");
@@ -108,9 +109,11 @@ void solve_one(Context& c, const Engine& engine, const Options& options, const s
 void solve_all(Context& c, const Engine& engine, const Options& options, const std::vector<Puzzle>& puzzles) {
   std::int64_t exact = 0, cells = 0, cells_right = 0, done = 0;
   double steps = 0;
+  SamplingOptions sampling = options.sampling;  // a seed a puzzle: one noise for all would make one chance of 512
   for (const Puzzle& puzzle : puzzles) {
     if (interrupted()) break;
-    const Solved solved = solve(c, engine, options, puzzle, false);
+    const Solved solved = solve(c, engine, sampling, puzzle, false);
+    ++sampling.seed;
     exact += right(puzzle, solved.answer) ? 1 : 0;
     const std::string expected = rows_of(puzzle.solution);
     for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -138,7 +141,7 @@ void add_demo(CLI::App& app, int& result) {
   command->add_option("--puzzle", o->puzzle, "which puzzle (default: one that the seed picks)")
       ->check(CLI::NonNegativeNumber);
   command->add_flag("--all", o->all, "solve all and print accuracy and steps");
-  command->footer("Examples:\n  dgemma demo -m models/sudoku-4x4\n  dgemma demo -m models/sudoku-4x4 --all");
+  command->footer("Examples:\n  dgemma demo -m models/sudoku-6x6\n  dgemma demo -m models/sudoku-6x6 --all");
   command->callback([o, &result] {
     catch_interrupt();
     const Engine engine = open_model(o->sampling.model);

@@ -108,7 +108,7 @@ void add_generate(CLI::App& app, int& result) {
       ->check(CLI::IsMember({"json"}));
   command->footer(
       "Examples:\n"
-      "  dgemma generate -m models/sudoku-4x4 -f puzzle.txt --seed 1 --show-denoising\n"
+      "  dgemma generate -m models/sudoku-6x6 -f puzzle.txt --seed 1 --show-denoising\n"
       "  dgemma generate -m model-directory -p 'Why is the sky blue?' -n 256 --trace steps.html");
   command->callback([o, &result] { result = run(*o); });
 }

@@ -3,7 +3,7 @@
 
     python tools/reference/check_convert.py build/dgemma [DIRECTORY ...]
 
-Without directories: the tiny golden checkpoint and models/sudoku-4x4. Needs gguf (checked with 0.19.0) and numpy.
+Without directories: the tiny golden checkpoint and models/sudoku-6x6. Needs gguf (checked with 0.19.0) and numpy.
 """
 
 import json
@@ -181,6 +181,6 @@ def check_directory(directory, folder):
 program = sys.argv[1]
 directories = [pathlib.Path(name).resolve() for name in sys.argv[2:]]
 with tempfile.TemporaryDirectory() as scratch:
-    for checkpoint in directories or [ROOT / "tests/golden/tiny", ROOT / "models/sudoku-4x4"]:
+    for checkpoint in directories or [ROOT / "tests/golden/tiny", ROOT / "models/sudoku-6x6"]:
         check_directory(checkpoint, pathlib.Path(scratch))
 print("the gguf package reads what dgemma wrote")

@@ -1,6 +1,6 @@
 """Writes the held-out puzzles of a training run as quizzes,solutions: a grid a field, row by row, 0 for an empty cell.
 
-    python tools/reference/export_held_out.py RUN_FOLDER models/sudoku-4x4/held_out.csv
+    python tools/reference/export_held_out.py RUN_FOLDER models/sudoku-6x6/held_out.csv
 """
 
 import pathlib

@@ -3,6 +3,7 @@
     python tools/reference/train_sudoku.py --box 2x2 --out DIR --minutes 12
     python tools/reference/train_sudoku.py --box 2x3 --out DIR --minutes 45
     python tools/reference/train_sudoku.py --box 2x3 --out DIR --export models/sudoku-6x6
+    python tools/reference/train_sudoku.py --box 2x3 --out DIR --evaluate models/sudoku-6x6
 
 A run is resumed from DIR/state.pt when that exists. Loss of one example: cross-entropy of the decoder at every canvas
 position, the canvas corrupted to uniform random ids with probability t ~ U(0, 1), plus next-token cross-entropy of the
@@ -194,10 +195,10 @@ def loss_of(model, pairs, generator, draws):
 
 
 @torch.no_grad()
-def evaluate(model, pairs, steps):
+def evaluate(model, pairs, steps, seed=5):
     """Share of exactly solved puzzles, of right cells, and mean denoising steps."""
     model.eval()
-    torch.manual_seed(5)
+    torch.manual_seed(seed)
     prompts = torch.from_numpy(sudoku.prompt_ids(pairs[:, 0]))
     answers = torch.from_numpy(sudoku.answer_ids(pairs[:, 1]))
     out = model.generate(prompts, max_denoising_steps=steps)
@@ -370,6 +371,20 @@ def export(box, folder, target):
     (target / "chat_template.jinja").write_text("{{ bos_token }}{{ messages[-1]['content'] | trim }}{{ '\\n' }}")
 
 
+def evaluate_exported(box, folder, exported):
+    """The shipped weights, in float32, with Transformers' sampler and three seeds."""
+    model = make_model(box)
+    missing, unexpected = model.load_state_dict(load_file(exported / "model.safetensors"), strict=False)
+    missing = [name for name in missing if "vision" not in name and not name.startswith("model.encoder.")]
+    if missing or unexpected:
+        raise SystemExit(f"{exported}: missing {missing}, unexpected {unexpected}")
+    held = pools(box, folder)[1]
+    for steps in (48, 8):
+        for seed in (5, 6, 7):
+            exact, cells, passes = evaluate(model, held, steps, seed)
+            print(f"seed {seed}, at most {steps} steps: exact {exact:.4f}  cells {cells:.4f}  steps {passes:.2f}", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--box", type=sudoku.Box.parse, required=True, help="rows x columns of a box: 2x2, 2x3 or 3x3")
@@ -380,9 +395,13 @@ def main():
     parser.add_argument("--peak", type=float, default=2e-3)
     parser.add_argument("--workers", type=int, default=2, help="processes of one thread")
     parser.add_argument("--export", type=pathlib.Path)
+    parser.add_argument("--evaluate", type=pathlib.Path)
     arguments = parser.parse_args()
     if arguments.export:
         export(arguments.box, arguments.out, arguments.export)
+        return
+    if arguments.evaluate:
+        evaluate_exported(arguments.box, arguments.out, arguments.evaluate)
         return
     folder = arguments.out.resolve()
     folder.mkdir(parents=True, exist_ok=True)
