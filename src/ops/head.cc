@@ -23,7 +23,7 @@ struct RunningRow {
 };
 
 // A probability under this part of the row's sum so far adds nothing to the soft embedding: all 262,144 of a
-// vocabulary, were they just under it, would be a quarter of the sum; in measured steps they are under a thousandth.
+// vocabulary, were they just under it, would be a quarter of the sum.
 constexpr double kNegligible = 0x1p-20;
 
 // Takes one tile of processed logits y into the running row, and leaves in y what the soft embedding adds:
