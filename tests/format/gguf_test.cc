@@ -96,7 +96,7 @@ struct Split {
 };
 
 std::string open_split(const Split& split) {
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / "dgemma_split_test";
+  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) / "dgemma_split_test";
   std::filesystem::remove_all(folder);
   std::filesystem::create_directories(folder);
   const auto part = [&](std::uint16_t number, const char* tensor) {
