@@ -380,7 +380,10 @@ TEST_F(Convert, RefusesWhatWouldBeLostOrDoesNotFit) {
 // The real vocabulary against the file that llama.cpp's converter made of the 26B-A4B model.
 TEST_F(Convert, GemmaFourVocabularyIsThePublishedOne) {
   const fs::path json = kSource / ".cache/gemma4-tokenizer.json", gguf = kSource / ".cache/ggml-vocab-gemma-4.gguf";
-  if (!fs::exists(json) || !fs::exists(gguf)) GTEST_SKIP() << "run scripts/fetch-vocabulary first";
+  for (const fs::path& needed : {json, gguf}) {
+    if (!fs::exists(needed))
+      GTEST_SKIP() << "run scripts/fetch-vocabulary for " << fs::relative(needed, kSource).string();
+  }
   GgufWriter writer;
   const MappedFile bytes(json);
   EXPECT_THAT(tokenizer_to_gguf(bytes.bytes(), 262144, std::vector<std::int32_t>{1, 106, 50}, writer),
