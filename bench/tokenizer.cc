@@ -1,22 +1,19 @@
 // Speed of the tokenizer on text files, and their ids for tools/reference/check_tokenizer_parity.py.
-//   bench_tokenizer TOKENIZER_JSON FILE...        best of five, MB/s and Mtok/s of one thread
+//   bench_tokenizer TOKENIZER_JSON FILE...        medians of five, MB/s and Mtok/s of one thread
 //   bench_tokenizer --ids TOKENIZER_JSON FILE     the ids as little-endian 32-bit integers on standard output
 #include "text/tokenizer.h"
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <string_view>
 #include <vector>
 
 #include "base/mapped_file.h"
+#include "limits.h"
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+constexpr int kRepetitions = 5;
 
 std::string_view text_of(const dgemma::MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
@@ -31,10 +28,13 @@ int main(int argc, char** argv) try {
     std::fprintf(stderr, "usage: bench_tokenizer [--ids] TOKENIZER_JSON FILE...\n");
     return 2;
   }
-  const Clock::time_point start = Clock::now();
+  const double load_before = dgemma::bench::load_average();
+  const dgemma::bench::Stopwatch reading;
   const dgemma::MappedFile json(argv[first]);
   const dgemma::Tokenizer tokenizer = dgemma::Tokenizer::from_json(json.bytes());
-  if (!ids_only) std::printf("load %.2f s\n", seconds_since(start));
+  const double reading_s = reading.wall_s();
+  if (!ids_only) std::printf("load %.2f s\n", reading_s);
+  nlohmann::json results = nlohmann::json::array();
   for (int i = first + 1; i < argc; ++i) {
     const dgemma::MappedFile file(argv[i]);
     if (ids_only) {
@@ -42,15 +42,35 @@ int main(int argc, char** argv) try {
       std::fwrite(ids.data(), sizeof(ids[0]), ids.size(), stdout);
       continue;
     }
-    double best = 1e30;
+    std::vector<double> wall, cpu;
     std::size_t count = 0;
-    for (int run = 0; run < 5; ++run) {
-      const Clock::time_point begin = Clock::now();
+    for (int run = 0; run < kRepetitions; ++run) {
+      const dgemma::bench::Stopwatch time;
       count = tokenizer.encode(text_of(file), dgemma::SpecialTokens::parse).size();
-      best = std::min(best, seconds_since(begin));
+      wall.push_back(time.wall_s());
+      cpu.push_back(time.cpu_s());
     }
-    std::printf("%-32s %10zu bytes %9zu ids %7.2f MB/s %6.2f Mtok/s\n", argv[i], text_of(file).size(), count,
-                static_cast<double>(text_of(file).size()) * 1e-6 / best, static_cast<double>(count) * 1e-6 / best);
+    const double seconds = dgemma::bench::median(wall);
+    const double mb_per_s = static_cast<double>(text_of(file).size()) * 1e-6 / seconds;
+    const double mtok_per_s = static_cast<double>(count) * 1e-6 / seconds;
+    std::printf("%-32s %10zu bytes %9zu ids %7.2f MB/s %6.2f Mtok/s\n", argv[i], text_of(file).size(), count, mb_per_s,
+                mtok_per_s);
+    results.push_back({{"file", argv[i]},
+                       {"bytes", text_of(file).size()},
+                       {"ids", count},
+                       {"median_s", seconds},
+                       {"median_cpu_s", dgemma::bench::median(cpu)},
+                       {"mb_per_s", mb_per_s},
+                       {"mtok_per_s", mtok_per_s}});
+  }
+  if (!ids_only) {
+    dgemma::bench::print_result({{"bench", "tokenizer"},
+                                 {"machine", dgemma::bench::machine()},
+                                 {"load_before", load_before},
+                                 {"load_after", dgemma::bench::load_average()},
+                                 {"read_tokenizer_s", reading_s},
+                                 {"repeats", kRepetitions},
+                                 {"results", results}});
   }
   return 0;
 } catch (const std::exception& error) {
