@@ -149,38 +149,63 @@ std::vector<std::byte> stored(DType dtype, std::int64_t elements) {
   return out;
 }
 
-// Panel after panel of weights that no cache holds, times the same m rows of 8-bit activations: what a layer does with
-// m rows an expert, or with one row when it decodes.
+// Panel after panel of weights that no cache holds, times the same m rows of activations: what a layer does with m rows
+// an expert, or with one row when it decodes. `prepare(m, k)` rounds the activations and returns the product with a
+// panel.
+template <typename Prepare>
+void add_panels(const std::string& kernel, DType dtype, double limit, double read_bytes_per_s, const Prepare& prepare) {
+  const std::int64_t k = dtype == DType::q5_0 || dtype == DType::q8_0 ? 704 : 2816;  // down projections; the others
+  for (const std::int64_t m : {1, 16, 24, 64, 256}) {
+    add(fmt::format("{}/{}/m:{}/n:{}/k:{}", kernel, dgemma::dtype_name(dtype), m, dgemma::kPanelRows, k),
+        [=](benchmark::State& state) {
+          const std::vector<std::byte> panel = stored(dtype, dgemma::kPanelRows * k);
+          const std::int64_t panels = (std::int64_t{64} << 20) / static_cast<std::int64_t>(panel.size());
+          std::vector<std::byte> weights;
+          for (std::int64_t i = 0; i < panels; ++i) weights.insert(weights.end(), panel.begin(), panel.end());
+          const auto multiply = prepare(m, k);
+          std::vector<float> c(static_cast<std::size_t>(m * dgemma::kPanelRows));
+          std::size_t next = 0;
+          for (auto _ : state) {
+            multiply(weights.data() + next, c.data());
+            next = next + panel.size() == weights.size() ? 0 : next + panel.size();
+            benchmark::DoNotOptimize(c.data());
+          }
+          const double ops = 2.0 * static_cast<double>(m * k * dgemma::kPanelRows);
+          state.counters["op/s"] = per_second(ops);
+          state.counters["of_limit"] = per_second(ops / limit);
+          state.counters["of_read"] = per_second(static_cast<double>(panel.size()) / read_bytes_per_s);
+        });
+  }
+}
+
 void add_int8(const KernelTable& table, double limit, double read_bytes_per_s) {
   for (const DType dtype : kStored) {
     const dgemma::Int8Gemm gemm = table.gemm_int8[static_cast<int>(dtype)];
     if (gemm == nullptr) continue;
-    const std::int64_t k = dtype == DType::q5_0 || dtype == DType::q8_0 ? 704 : 2816;  // down projections; the others
-    for (const std::int64_t m : {1, 16, 24, 64, 256}) {
-      add(fmt::format("gemm_int8/{}/{}/m:{}/n:{}/k:{}", table.name, dgemma::dtype_name(dtype), m, dgemma::kPanelRows,
-                      k),
-          [&table, dtype, gemm, k, m, limit, read_bytes_per_s](benchmark::State& state) {
-            const std::vector<std::byte> panel = stored(dtype, dgemma::kPanelRows * k);
-            const std::int64_t panels = (std::int64_t{64} << 20) / static_cast<std::int64_t>(panel.size());
-            std::vector<std::byte> weights;
-            for (std::int64_t i = 0; i < panels; ++i) weights.insert(weights.end(), panel.begin(), panel.end());
-            std::vector<std::int8_t> codes(static_cast<std::size_t>(m * k));
-            std::vector<dgemma::ActivationBlock> blocks(codes.size() / dgemma::kActivationBlock);
-            table.quantize_activations(random_floats(m * k, 1).data(), codes.data(), blocks.data(), m * k);
-            std::vector<float> c(static_cast<std::size_t>(m * dgemma::kPanelRows));
-            std::size_t next = 0;
-            for (auto _ : state) {
-              gemm(codes.data(), blocks.data(), m, weights.data() + next, dgemma::kPanelRows, k, c.data(),
-                   dgemma::kPanelRows);
-              next = next + panel.size() == weights.size() ? 0 : next + panel.size();
-              benchmark::DoNotOptimize(c.data());
-            }
-            const double ops = 2.0 * static_cast<double>(m * k * dgemma::kPanelRows);
-            state.counters["op/s"] = per_second(ops);
-            state.counters["of_limit"] = per_second(ops / limit);
-            state.counters["of_read"] = per_second(static_cast<double>(panel.size()) / read_bytes_per_s);
-          });
-    }
+    add_panels(fmt::format("gemm_int8/{}", table.name), dtype, limit, read_bytes_per_s,
+               [&table, gemm](std::int64_t m, std::int64_t k) {
+                 std::vector<std::int8_t> codes(static_cast<std::size_t>(m * k));
+                 std::vector<dgemma::ActivationBlock> blocks(codes.size() / dgemma::kActivationBlock);
+                 table.quantize_activations(random_floats(m * k, 1).data(), codes.data(), blocks.data(), m * k);
+                 return [gemm, m, k, codes, blocks](const std::byte* panel, float* c) {
+                   gemm(codes.data(), blocks.data(), m, panel, dgemma::kPanelRows, k, c, dgemma::kPanelRows);
+                 };
+               });
+  }
+}
+
+void add_bf16(const KernelTable& table, double limit, double read_bytes_per_s) {
+  for (const DType dtype : kStored) {
+    const dgemma::Bf16Gemm gemm = table.gemm_bf16[static_cast<int>(dtype)];
+    if (gemm == nullptr) continue;
+    add_panels(fmt::format("gemm_bf16/{}", table.name), dtype, limit, read_bytes_per_s,
+               [&table, gemm](std::int64_t m, std::int64_t k) {
+                 std::vector<std::uint16_t> packed(static_cast<std::size_t>((m + 15) / 16 * 16 * k));
+                 table.pack_bf16(random_floats(m * k, 1).data(), k, m, k, packed.data());
+                 return [gemm, m, k, packed](const std::byte* panel, float* c) {
+                   gemm(packed.data(), m, panel, dgemma::kPanelRows, k, c, dgemma::kPanelRows);
+                 };
+               });
   }
 }
 
@@ -260,7 +285,7 @@ int main(int argc, char** argv) try {
   dgemma::ThreadPool pool(1);
   int count = 0;
   const KernelTable* const* tables = dgemma::runnable_kernel_tables(&count);
-  nlohmann::json limits, int8_limits;
+  nlohmann::json limits, int8_limits, bf16_limits;
   const double read = dgemma::bench::read_limit(pool, tables[count - 1]->name, dgemma::bench::kMemoryBytes).per_cpu_s;
   std::printf("read bandwidth of one thread %.1f GB/s\n", read * 1e-9);
   for (int i = 0; i < count; ++i) {
@@ -268,9 +293,12 @@ int main(int argc, char** argv) try {
     limits[tables[i]->name] = limit;
     const double int8_limit = dgemma::bench::int8_limit(pool, tables[i]->name).per_cpu_s;
     int8_limits[tables[i]->name] = int8_limit;
-    std::printf("%-11s limits of one thread: f32 %.1f GFLOP/s, int8 %.1f GOP/s\n", tables[i]->name, limit * 1e-9,
-                int8_limit * 1e-9);
+    const double bf16_limit = dgemma::bench::bf16_limit(pool, tables[i]->name).per_cpu_s;
+    bf16_limits[tables[i]->name] = bf16_limit;
+    std::printf("%-11s limits of one thread: f32 %.1f GFLOP/s, int8 %.1f GOP/s, bf16 %.1f GFLOP/s\n", tables[i]->name,
+                limit * 1e-9, int8_limit * 1e-9, bf16_limit * 1e-9);
     add_int8(*tables[i], int8_limit, read);
+    add_bf16(*tables[i], bf16_limit, read);
     add_products(*tables[i], limit);
     add_rows(*tables[i]);
   }
@@ -283,6 +311,7 @@ int main(int argc, char** argv) try {
                                {"load_after", dgemma::bench::load_average()},
                                {"limit_flop_per_s", limits},
                                {"limit_int8_op_per_s", int8_limits},
+                               {"limit_bf16_flop_per_s", bf16_limits},
                                {"limit_read_byte_per_s", read},
                                {"results", reporter.results()}});
   return 0;

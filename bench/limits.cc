@@ -149,6 +149,58 @@ __attribute__((target("avx512f,avx512vnni"))) std::int32_t bytes_avx512_vnni(std
   return _mm_cvtsi128_si32(_mm512_castsi512_si128(acc[0]));
 }
 
+// Pairs of bfloat16 into float sums, in the table's way. Where a table widens them first, its limit is that of f32.
+__attribute__((target("avx512f,avx512bf16"))) float pairs_avx512_bf16(std::int64_t rounds) {
+  __m512 acc[kAvx512Chains];
+#pragma GCC unroll 12
+  for (int i = 0; i < kAvx512Chains; ++i) acc[i] = _mm512_set1_ps(static_cast<float>(i));
+  const auto ones = reinterpret_cast<__m512bh>(_mm512_set1_epi32(0x3f803f80));
+  for (std::int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 12
+    for (int i = 0; i < kAvx512Chains; ++i) acc[i] = _mm512_dpbf16_ps(acc[i], ones, ones);
+  }
+#pragma GCC unroll 12
+  for (int i = 1; i < kAvx512Chains; ++i) acc[0] = _mm512_add_ps(acc[0], acc[i]);
+  return _mm512_cvtss_f32(acc[0]);
+}
+
+// Tiles of 16 x 16 sums and 32 inputs; a round is one product into each of four.
+__attribute__((target("amx-tile,amx-bf16"))) float tiles_amx(std::int64_t rounds) {
+  struct alignas(64) {
+    std::uint8_t palette = 1, start_row = 0, reserved[14] = {};
+    std::uint16_t bytes_per_row[16] = {64, 64, 64, 64, 64, 64};
+    std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16};
+  } const config;
+  alignas(64) std::uint32_t ones[256];
+  alignas(64) float sums[256];
+  for (std::uint32_t& pair : ones) pair = 0x3f803f80u;
+  _tile_loadconfig(&config);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_loadd(4, ones, 64);
+  _tile_loadd(5, ones, 64);
+  for (std::int64_t round = 0; round < rounds; ++round) {
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_dpbf16ps(1, 4, 5);
+    _tile_dpbf16ps(2, 4, 5);
+    _tile_dpbf16ps(3, 4, 5);
+  }
+  float sum = 0;
+  _tile_stored(0, sums, 64);
+  sum += sums[17];
+  _tile_stored(1, sums, 64);
+  sum += sums[17];
+  _tile_stored(2, sums, 64);
+  sum += sums[17];
+  _tile_stored(3, sums, 64);
+  sum += sums[17];
+  _tile_release();
+  return sum;
+}
+constexpr int kTileFlops = 4 * 2 * 16 * 16 * 32;
+
 // The sum of `count` floats, a multiple of kSumStep; eight loads in flight.
 constexpr std::int64_t kSumStep = 128;
 float sum_sse2(const float* x, std::int64_t count) {
@@ -186,22 +238,28 @@ struct Probe {
   int flops_per_round;  // lanes * chains * 2
   std::int32_t (*bytes)(std::int64_t rounds);
   int byte_ops_per_round;  // bytes (SSE2 has products of 16 bits only) * chains * 2
+  float (*pairs)(std::int64_t rounds);
+  int pair_flops_per_round;
   float (*sum)(const float* x, std::int64_t count);
 };
+constexpr int kSse2Flops = 4 * kSse2Chains * 2, kAvx2Flops = 8 * kAvx2Chains * 2, kAvx512Flops = 16 * kAvx512Chains * 2;
 constexpr Probe kProbes[] = {
-    {"scalar", chains_sse2, 4 * kSse2Chains * 2, bytes_sse2, 8 * kSse2Chains * 2, sum_sse2},
-    {"avx2", chains_avx2, 8 * kAvx2Chains * 2, bytes_avx2, 32 * kAvx2Chains * 2, sum_avx2},
-    {"avx2_vnni", chains_avx2, 8 * kAvx2Chains * 2, bytes_avx_vnni, 32 * kAvx2Chains * 2, sum_avx2},
-    {"avx512", chains_avx512, 16 * kAvx512Chains * 2, bytes_avx512, 64 * kAvx512Chains * 2, sum_avx512},
-    {"avx512_vnni", chains_avx512, 16 * kAvx512Chains * 2, bytes_avx512_vnni, 64 * kAvx512Chains * 2, sum_avx512},
+    {"scalar", chains_sse2, kSse2Flops, bytes_sse2, 2 * kSse2Flops, chains_sse2, kSse2Flops, sum_sse2},
+    {"avx2", chains_avx2, kAvx2Flops, bytes_avx2, 4 * kAvx2Flops, chains_avx2, kAvx2Flops, sum_avx2},
+    {"avx2_vnni", chains_avx2, kAvx2Flops, bytes_avx_vnni, 4 * kAvx2Flops, chains_avx2, kAvx2Flops, sum_avx2},
+    {"avx512", chains_avx512, kAvx512Flops, bytes_avx512, 4 * kAvx512Flops, chains_avx512, kAvx512Flops, sum_avx512},
+    {"avx512_vnni", chains_avx512, kAvx512Flops, bytes_avx512_vnni, 4 * kAvx512Flops, chains_avx512, kAvx512Flops,
+     sum_avx512},
+    {"avx512_bf16", chains_avx512, kAvx512Flops, bytes_avx512_vnni, 4 * kAvx512Flops, pairs_avx512_bf16,
+     2 * kAvx512Flops, sum_avx512},
+    {"amx", chains_avx512, kAvx512Flops, bytes_avx512_vnni, 4 * kAvx512Flops, tiles_amx, kTileFlops, sum_avx512},
 };
 
 const Probe& probe_for(std::string_view table) {
   for (const Probe& probe : kProbes) {
     if (probe.table == table) return probe;
   }
-  bad_input("no roofline probe for the kernel table {}; expected scalar, avx2, avx2_vnni, avx512 or avx512_vnni",
-            table);
+  bad_input("no roofline probe for the kernel table {}", table);
 }
 
 std::atomic<std::int32_t> integer_sink;
@@ -263,6 +321,15 @@ Rate int8_limit(ThreadPool& pool, std::string_view table, int samples) {
   const std::int64_t chunks = 64 * pool.threads();
   return sample(samples, static_cast<double>(chunks * kRounds) * probe.byte_ops_per_round, [&] {
     pool.parallel_for(chunks, 1, [&](std::int64_t, std::int64_t, int) { integer_sink = probe.bytes(kRounds); });
+  });
+}
+
+Rate bf16_limit(ThreadPool& pool, std::string_view table, int samples) {
+  const Probe& probe = probe_for(table);
+  constexpr std::int64_t kRounds = 50000;
+  const std::int64_t chunks = 64 * pool.threads();
+  return sample(samples, static_cast<double>(chunks * kRounds) * probe.pair_flops_per_round, [&] {
+    pool.parallel_for(chunks, 1, [&](std::int64_t, std::int64_t, int) { sink = probe.pairs(kRounds); });
   });
 }
 

@@ -42,6 +42,10 @@ Rate f32_limit(ThreadPool& pool, std::string_view table, int samples = 9);
 // the table has one, else with the table's pair products.
 Rate int8_limit(ThreadPool& pool, std::string_view table, int samples = 9);
 
+// Flops a second (a multiply-add is two) of bfloat16 products with f32 sums: with the table's instruction (AMX tiles,
+// pairs of AVX-512 BF16), else the limit of f32, since they are widened.
+Rate bf16_limit(ThreadPool& pool, std::string_view table, int samples = 9);
+
 // Bytes a second of summing a buffer of `bytes` again and again, with the table's loads. Far above the last cache it is
 // the memory's read bandwidth; with one thread and a small buffer, that cache's.
 Rate read_limit(ThreadPool& pool, std::string_view table, std::int64_t bytes, int samples = 9);

@@ -45,6 +45,9 @@ int main(int argc, char** argv) try {
     if (all > 1) results.push_back(report("f32 limit", name, all, dgemma::bench::f32_limit(many, name), "GFLOP/s"));
     results.push_back(report("int8 limit", name, 1, dgemma::bench::int8_limit(one, name), "GOP/s"));
     if (all > 1) results.push_back(report("int8 limit", name, all, dgemma::bench::int8_limit(many, name), "GOP/s"));
+    if (!tables[i]->fast_bf16) continue;
+    results.push_back(report("bf16 limit", name, 1, dgemma::bench::bf16_limit(one, name), "GFLOP/s"));
+    if (all > 1) results.push_back(report("bf16 limit", name, all, dgemma::bench::bf16_limit(many, name), "GFLOP/s"));
   }
   const auto read = [&](dgemma::ThreadPool& pool, const char* what, std::int64_t bytes) {
     results.push_back(report(what, widest, pool.threads(), dgemma::bench::read_limit(pool, widest, bytes), "GB/s"));

@@ -1,4 +1,7 @@
 // Picks the kernel table once, by CPU or by DGEMMA_ISA.
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <cstring>
 
@@ -11,11 +14,19 @@ extern const KernelTable kernels_avx2;
 extern const KernelTable kernels_avx2_vnni;
 extern const KernelTable kernels_avx512;
 extern const KernelTable kernels_avx512_vnni;
+extern const KernelTable kernels_avx512_bf16;
+extern const KernelTable kernels_amx;
 
 namespace {
 
+// Linux lets a process use tiles when it has asked once, before its threads start.
+bool may_use_tiles() {
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
 struct Runnable {
-  const KernelTable* tables[5];
+  const KernelTable* tables[7];
   int count = 0;
 
   Runnable() {
@@ -25,7 +36,12 @@ struct Runnable {
     if (avx2) tables[count++] = &kernels_avx2;
     if (avx2 && __builtin_cpu_supports("avxvnni")) tables[count++] = &kernels_avx2_vnni;
     if (avx512) tables[count++] = &kernels_avx512;
-    if (avx512 && __builtin_cpu_supports("avx512vnni")) tables[count++] = &kernels_avx512_vnni;
+    const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
+    if (vnni) tables[count++] = &kernels_avx512_vnni;
+    if (vnni && __builtin_cpu_supports("avx512bf16")) tables[count++] = &kernels_avx512_bf16;
+    if (vnni && __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") && may_use_tiles()) {
+      tables[count++] = &kernels_amx;
+    }
   }
 };
 

@@ -11,16 +11,22 @@ namespace {
 #include "kernels/simd/avx2.h"
 #include "kernels/simd/dot_avx2_common.h"
 #include "kernels/simd/dot_avx_vnni.h"
+#include "kernels/simd/bf16_avx2.h"
+#include "kernels/simd/dot2_widened.h"
 #include "kernels/body/gemm.inc"
 #include "kernels/body/elementwise.inc"
 #include "kernels/body/codes.inc"
 #include "kernels/body/int8.inc"
+#include "kernels/body/bf16_multiply.inc"
+#include "kernels/body/bf16.inc"
 // clang-format on
 }  // namespace
 
 extern const KernelTable kernels_avx2_vnni;
 const KernelTable kernels_avx2_vnni = {
-    "avx2_vnni", gemm_nt,          gemm_nn_add, sum_squares, scale_weight,         geglu,    maximum,
-    exp_sum,     exp_sum_weighted, soft_cap,    multiply,    quantize_activations, kGemmInt8};
+    "avx2_vnni", gemm_nt,   gemm_nn_add,      sum_squares,      scale_weight,  geglu,
+    maximum,     exp_sum,   exp_sum_weighted, soft_cap,         multiply,      quantize_activations,
+    kGemmInt8,   pack_bf16, pack_panel_bf16,  pack_inputs_bf16, multiply_bf16, kGemmBf16,
+    false};
 
 }  // namespace dgemma

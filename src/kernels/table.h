@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernels/bf16.h"
 #include "kernels/int8.h"
 
 namespace dgemma {
@@ -36,6 +37,14 @@ struct KernelTable {
 
   QuantizeActivations quantize_activations;
   const Int8Gemm* gemm_int8;  // [kGgmlTypes]
+
+  PackBf16 pack_bf16;
+  PackPanelBf16 pack_panel_bf16;
+  PackInputsBf16 pack_inputs_bf16;
+  MultiplyBf16 multiply_bf16;
+  const Bf16Gemm* gemm_bf16;  // [kGgmlTypes]
+  // The machine multiplies bfloat16: multiply_bf16 is faster than gemm_nt.
+  bool fast_bf16;
 };
 
 // The table for this CPU, or the one named by the environment variable DGEMMA_ISA (null when that one cannot run here).
