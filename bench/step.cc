@@ -254,8 +254,10 @@ class StepBench {
     std::vector<KeyPiece> pieces = cache_.pieces(index);
     pieces.push_back({s.k, s.v});
     const std::vector<KeyRange> ranges(static_cast<std::size_t>(rows_), KeyRange{0, keys(index)});
-    once("attention", attention_cost(layer, rows_, keys(index)),
-         [&] { attention(c_, s.attn, s.q, pieces, ranges, layer.head_dim, config_.attention_scale); });
+    once("attention", attention_cost(layer, rows_, keys(index)), [&] {
+      attention(c_, s.attn, s.q, pieces, options_.context + rows_ - keys(index), ranges, layer.head_dim,
+                config_.attention_scale);
+    });
     once("o", linear_cost(rows_, w.o), [&] { linear(c_, s.branch, s.attn, w.o); });
     minor([&] {
       rms_norm(c_, s.branch, s.branch, w.post_attention_norm, eps);

@@ -33,8 +33,8 @@ void attend(Context& c, const ModelConfig& config, const LayerConfig& layer, std
     for (const KeyPiece& piece : pieces) cached += piece.k.rows;
     pieces.push_back({k, v});
     attention(c, s.attn.slice(row, segment.rows), s.q.slice(row, segment.rows), pieces,
-              key_ranges(segment, cached, layer.sliding ? config.sliding_window : 0), layer.head_dim,
-              config.attention_scale);
+              segment.cache->length() - cached, key_ranges(segment, cached, layer.sliding ? config.sliding_window : 0),
+              layer.head_dim, config.attention_scale);
     if (segment.role == Role::encoder) segment.cache->append(index, k, v);
     row += segment.rows;
   }

@@ -54,8 +54,8 @@ void attend_tile(Context& c, float* scores, View out, View q, std::span<const Ke
 
 }  // namespace
 
-void attention(Context& c, View out, View q, std::span<const KeyPiece> pieces, std::span<const KeyRange> ranges,
-               std::int64_t head_dim, float scale) {
+void attention(Context& c, View out, View q, std::span<const KeyPiece> pieces, std::int64_t first_position,
+               std::span<const KeyRange> ranges, std::int64_t head_dim, float scale) {
   DGEMMA_CHECK(out.rows == q.rows && out.cols == q.cols && q.cols % head_dim == 0 && !pieces.empty());
   DGEMMA_CHECK(static_cast<std::int64_t>(ranges.size()) == q.rows);
   const std::int64_t heads = q.cols / head_dim;
@@ -65,6 +65,10 @@ void attention(Context& c, View out, View q, std::span<const KeyPiece> pieces, s
   for (const KeyPiece& piece : pieces) keys += piece.k.rows;
   for (const KeyRange& range : ranges) DGEMMA_CHECK(0 <= range.first && range.first < range.last && range.last <= keys);
 
+  if (c.bf16_attention() && head_dim % kBf16Inputs == 0) {
+    attention_bf16(c, out, q, pieces, first_position, ranges, head_dim, scale);
+    return;
+  }
   const std::int64_t tiles = (q.rows + kQueryTile - 1) / kQueryTile;
   c.pool().parallel_for(tiles * heads, 1, [&](std::int64_t begin, std::int64_t end, int thread) {
     float* scores = c.scratch(thread, kQueryTile * keys);

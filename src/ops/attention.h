@@ -23,8 +23,14 @@ struct KeyRange {
 };
 
 // out[rows, heads * head_dim]: for each row and head softmax(scale * q k^T) v; query head h uses key head h / (heads /
-// kv_heads). The result of a row depends on its own range only, not on how its keys are cut into pieces.
-void attention(Context& c, View out, View q, std::span<const KeyPiece> pieces, std::span<const KeyRange> ranges,
-               std::int64_t head_dim, float scale);
+// kv_heads). The result of a row depends on its own range only, not on how its keys are cut into pieces. In bfloat16
+// where the context says so (then `first_position`, the position of key 0, keeps the order of sums that of positions).
+void attention(Context& c, View out, View q, std::span<const KeyPiece> pieces, std::int64_t first_position,
+               std::span<const KeyRange> ranges, std::int64_t head_dim, float scale);
+
+// The same in bfloat16: queries, keys, values and unnormalised probabilities are rounded, sums are f32. head_dim is a
+// multiple of 32. Operands as attention() has checked them.
+void attention_bf16(Context& c, View out, View q, std::span<const KeyPiece> pieces, std::int64_t first_position,
+                    std::span<const KeyRange> ranges, std::int64_t head_dim, float scale);
 
 }  // namespace dgemma

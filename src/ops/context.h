@@ -1,6 +1,7 @@
 // What every op needs besides its operands: threads, kernels and scratch memory. Knows no model and no session.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace dgemma {
 // What activations are rounded to where they meet stored weights; sums and everything else are f32.
 enum class Precision {
   f32,   // not rounded
+  bf16,  // bfloat16, and the weights too (kernels/bf16.h); not rounded where weights are stored in f32
   int8,  // 8 bits in blocks of 32 with block formats (kernels/int8.h); not rounded with float formats
 };
 
@@ -34,33 +36,43 @@ class Context {
   const KernelTable& kernels() const { return *kernels_; }
   Precision precision() const { return precision_; }
 
-  // `count` floats that belong to `thread` until its next call.
+  // `count` floats, on a cache line, that belong to `thread` until its next call.
   float* scratch(int thread, std::int64_t count) {
-    std::vector<float>& buffer = scratch_[static_cast<std::size_t>(thread)];
-    if (buffer.size() < static_cast<std::size_t>(count)) buffer.resize(static_cast<std::size_t>(count));
-    return buffer.data();
+    return reinterpret_cast<float*>(scratch_[static_cast<std::size_t>(thread)].at_least(4 * count));
   }
 
   bool full_soft_embedding() const { return full_soft_embedding_; }
 
-  // Room for the 8-bit form of `count` activations, until the next call.
-  std::int8_t* activation_codes(std::int64_t count) {
-    if (codes_.size() < static_cast<std::size_t>(count)) codes_.resize(static_cast<std::size_t>(count));
-    return codes_.data();
-  }
-  ActivationBlock* activation_blocks(std::int64_t count) {
-    if (blocks_.size() < static_cast<std::size_t>(count)) blocks_.resize(static_cast<std::size_t>(count));
-    return blocks_.data();
+  // Whether attention multiplies in bfloat16: with bf16, and with int8 where the machine is faster at it.
+  bool bf16_attention() const {
+    return precision_ == Precision::bf16 || (precision_ == Precision::int8 && kernels_->fast_bf16);
   }
 
+  // `bytes`, on a cache line, for all threads together until the next call: rounded activations, packed keys.
+  std::byte* workspace(std::int64_t bytes) { return workspace_.at_least(bytes); }
+
  private:
+  // Memory that starts on a cache line and only grows.
+  class Buffer {
+   public:
+    std::byte* at_least(std::int64_t bytes) {
+      constexpr std::size_t kLine = 64;
+      if (storage_.size() < static_cast<std::size_t>(bytes) + kLine) {
+        storage_.resize(static_cast<std::size_t>(bytes) + kLine);
+      }
+      return storage_.data() + (kLine - reinterpret_cast<std::uintptr_t>(storage_.data()) % kLine) % kLine;
+    }
+
+   private:
+    std::vector<std::byte> storage_;
+  };
+
   ThreadPool pool_;
   const KernelTable* kernels_;
   Precision precision_;
   bool full_soft_embedding_;
-  std::vector<std::int8_t> codes_;
-  std::vector<ActivationBlock> blocks_;
-  std::vector<std::vector<float>> scratch_;
+  Buffer workspace_;
+  std::vector<Buffer> scratch_;
 };
 
 }  // namespace dgemma

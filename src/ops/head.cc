@@ -174,14 +174,19 @@ void head_predict(Context& c, std::span<RowPrediction> out, View soft, View hidd
   }
   const View logits = buffers.logits.reshape(rows, kVocabularyTile);
   std::vector<RunningRow> states(static_cast<std::size_t>(rows));
-  const Int8Gemm int8 = int8_kernel(c, table);
-  const Int8Rows x = int8 != nullptr ? int8_rows(c, hidden) : Int8Rows{};
+  const RoundedProduct product(c, table);
+  std::byte* const rounded = product ? c.workspace(product.bytes(rows)) : nullptr;
+  if (product) {
+    c.pool().parallel_for(rows, RoundedProduct::kRowGroup, [&](std::int64_t begin, std::int64_t end, int) {
+      product.round(hidden, begin, end, rounded);
+    });
+  }
 
   for (std::int64_t first = 0; first < table.rows; first += kVocabularyTile) {
     const WeightView tile = table.slice(first, std::min(kVocabularyTile, table.rows - first));
-    if (int8 != nullptr) {
+    if (product) {
       c.pool().parallel_for(tile.rows, kPanelRows, [&](std::int64_t begin, std::int64_t end, int) {
-        int8(x.codes, x.blocks, rows, tile.row(begin), end - begin, width, logits.data + begin, logits.stride);
+        product.multiply(rounded, rows, first + begin, end - begin, logits.data + begin, logits.stride);
       });
     } else {
       linear(c, {logits.data, rows, tile.rows, logits.stride}, hidden, tile);

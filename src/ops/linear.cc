@@ -11,7 +11,6 @@ namespace {
 
 // Weight rows unpacked at a time: 16 rows of 2,816 are 180 kB, which stays in the second-level cache.
 constexpr std::int64_t kWeightTile = 16;
-constexpr std::int64_t kQuantizeGrain = 8;  // rows
 
 void linear_tile(Context& c, int thread, View out, View x, WeightView weight, std::int64_t begin, std::int64_t end) {
   for (std::int64_t row = begin; row < end; row += kWeightTile) {
@@ -21,28 +20,47 @@ void linear_tile(Context& c, int thread, View out, View x, WeightView weight, st
   }
 }
 
-// Codes and blocks of x at those of `out`.
-void quantize_rows(const KernelTable& kernels, View x, std::int64_t begin, std::int64_t end, std::int8_t* codes,
-                   ActivationBlock* blocks) {
+}  // namespace
+
+RoundedProduct::RoundedProduct(const Context& c, WeightView weight) : kernels_(&c.kernels()), weight_(weight) {
+  const auto type = static_cast<int>(weight.dtype);
+  if (type >= kGgmlTypes || weight.cols % kBf16Inputs != 0) return;
+  if (c.precision() == Precision::int8) int8_ = kernels_->gemm_int8[type];
+  if (c.precision() == Precision::bf16) bf16_ = kernels_->gemm_bf16[type];
+}
+
+std::int64_t RoundedProduct::bytes(std::int64_t rows) const {
+  constexpr std::int64_t kLine = 64;
+  if (bf16_ != nullptr) return (rows + kBf16Rows - 1) / kBf16Rows * kBf16Rows * weight_.cols * 2;
+  const std::int64_t blocks = weight_.cols / kActivationBlock;
+  return (rows * (weight_.cols + blocks * static_cast<std::int64_t>(sizeof(ActivationBlock))) + kLine - 1) / kLine *
+         kLine;
+}
+
+ActivationBlock* RoundedProduct::blocks(const std::byte* rounded, std::int64_t rows) const {
+  return reinterpret_cast<ActivationBlock*>(const_cast<std::byte*>(rounded) + rows * weight_.cols);
+}
+
+void RoundedProduct::round(View x, std::int64_t begin, std::int64_t end, std::byte* rounded) const {
+  if (bf16_ != nullptr) {
+    kernels_->pack_bf16(x.row(begin), x.stride, end - begin, x.cols,
+                        reinterpret_cast<std::uint16_t*>(rounded) + begin * x.cols);
+    return;
+  }
   for (std::int64_t i = begin; i < end; ++i) {
-    kernels.quantize_activations(x.row(i), codes + i * x.cols, blocks + i * x.cols / kActivationBlock, x.cols);
+    kernels_->quantize_activations(x.row(i), reinterpret_cast<std::int8_t*>(rounded) + i * x.cols,
+                                   blocks(rounded, x.rows) + i * x.cols / kActivationBlock, x.cols);
   }
 }
 
-}  // namespace
-
-Int8Gemm int8_kernel(const Context& c, WeightView weight) {
-  const auto type = static_cast<int>(weight.dtype);
-  return c.precision() == Precision::int8 && type < kGgmlTypes ? c.kernels().gemm_int8[type] : nullptr;
-}
-
-Int8Rows int8_rows(Context& c, View x) {
-  std::int8_t* codes = c.activation_codes(x.rows * x.cols);
-  ActivationBlock* blocks = c.activation_blocks(x.rows * x.cols / kActivationBlock);
-  c.pool().parallel_for(x.rows, kQuantizeGrain, [&](std::int64_t begin, std::int64_t end, int) {
-    quantize_rows(c.kernels(), x, begin, end, codes, blocks);
-  });
-  return {codes, blocks};
+void RoundedProduct::multiply(const std::byte* rounded, std::int64_t rows, std::int64_t first, std::int64_t count,
+                              float* out, std::int64_t stride) const {
+  if (bf16_ != nullptr) {
+    bf16_(reinterpret_cast<const std::uint16_t*>(rounded), rows, weight_.row(first), count, weight_.cols, out, stride);
+  } else {
+    int8_(reinterpret_cast<const std::int8_t*>(rounded), blocks(rounded, rows), rows, weight_.row(first), count,
+          weight_.cols, out, stride);
+  }
 }
 
 const float* weight_rows_f32(WeightView weight, std::int64_t begin, std::int64_t count, float* scratch) {
@@ -62,48 +80,42 @@ void linear(Context& c, View out, View x, WeightView weight) {
 }
 
 void linear_groups(Context& c, std::span<const LinearGroup> groups) {
-  // first_task[g]: tasks before group g; a task is one weight tile of one group. first_value[g]: 8-bit activations
+  // first_task[g]: tasks before group g; a task is one weight tile of one group. first_byte[g]: rounded activations
   // before those of group g.
-  std::vector<std::int64_t> first_task(groups.size() + 1, 0), first_value(groups.size() + 1, 0);
-  const auto tile_of = [&](const LinearGroup& group) {
-    return int8_kernel(c, group.weight) != nullptr ? kPanelRows : kWeightTile;
-  };
+  std::vector<std::int64_t> first_task(groups.size() + 1, 0), first_byte(groups.size() + 1, 0);
+  std::vector<RoundedProduct> products;
+  const auto tile_of = [&](std::size_t g) { return products[g] ? kPanelRows : kWeightTile; };
   for (std::size_t g = 0; g < groups.size(); ++g) {
     const LinearGroup& group = groups[g];
     DGEMMA_CHECK(group.x.cols == group.weight.cols && group.out.cols == group.weight.rows &&
                  group.out.rows == group.x.rows);
-    const std::int64_t tile = tile_of(group);
-    first_task[g + 1] = first_task[g] + (group.weight.rows + tile - 1) / tile;
-    first_value[g + 1] = first_value[g] + (int8_kernel(c, group.weight) != nullptr ? group.x.rows * group.x.cols : 0);
+    products.emplace_back(c, group.weight);
+    first_task[g + 1] = first_task[g] + (group.weight.rows + tile_of(g) - 1) / tile_of(g);
+    first_byte[g + 1] = first_byte[g] + (products[g] ? products[g].bytes(group.x.rows) : 0);
   }
-  std::int8_t* codes = c.activation_codes(first_value.back());
-  ActivationBlock* blocks = c.activation_blocks(first_value.back() / kActivationBlock);
-  const auto quantize = [&](std::size_t g, std::int64_t begin, std::int64_t end) {
-    if (first_value[g] == first_value[g + 1]) return;
-    quantize_rows(c.kernels(), groups[g].x, begin, end, codes + first_value[g],
-                  blocks + first_value[g] / kActivationBlock);
-  };
-  if (groups.size() == 1) {
-    c.pool().parallel_for(groups[0].x.rows, kQuantizeGrain,
-                          [&](std::int64_t begin, std::int64_t end, int) { quantize(0, begin, end); });
-  } else if (first_value.back() > 0) {
+  std::byte* const rounded = first_byte.back() > 0 ? c.workspace(first_byte.back()) : nullptr;
+  if (rounded != nullptr && groups.size() == 1) {
+    c.pool().parallel_for(groups[0].x.rows, RoundedProduct::kRowGroup, [&](std::int64_t begin, std::int64_t end, int) {
+      products[0].round(groups[0].x, begin, end, rounded);
+    });
+  } else if (rounded != nullptr) {
     c.pool().parallel_for(static_cast<std::int64_t>(groups.size()), 1, [&](std::int64_t begin, std::int64_t, int) {
       const auto g = static_cast<std::size_t>(begin);
-      quantize(g, 0, groups[g].x.rows);
+      if (products[g]) products[g].round(groups[g].x, 0, groups[g].x.rows, rounded + first_byte[g]);
     });
   }
-  // A chunk is several tiles: an int8 kernel fetches the tile after its own while it works.
+  // A chunk is several tiles: a rounded product fetches the tile after its own while it works.
   c.pool().parallel_for(first_task.back(), groups.size() == 1 ? 4 : 8,
                         [&](std::int64_t begin, std::int64_t end, int thread) {
                           for (std::int64_t task = begin; task < end; ++task) {
                             const auto after = std::upper_bound(first_task.begin(), first_task.end(), task);
                             const auto g = static_cast<std::size_t>(after - first_task.begin() - 1);
                             const LinearGroup& group = groups[g];
-                            const std::int64_t tile = tile_of(group), row = (task - first_task[g]) * tile;
-                            const std::int64_t count = std::min(tile, group.weight.rows - row);
-                            if (const Int8Gemm gemm = int8_kernel(c, group.weight)) {
-                              gemm(codes + first_value[g], blocks + first_value[g] / kActivationBlock, group.x.rows,
-                                   group.weight.row(row), count, group.x.cols, group.out.data + row, group.out.stride);
+                            const std::int64_t row = (task - first_task[g]) * tile_of(g);
+                            const std::int64_t count = std::min(tile_of(g), group.weight.rows - row);
+                            if (products[g]) {
+                              products[g].multiply(rounded + first_byte[g], group.x.rows, row, count,
+                                                   group.out.data + row, group.out.stride);
                             } else {
                               linear_tile(c, thread, group.out, group.x, group.weight, row, row + count);
                             }

@@ -9,17 +9,32 @@
 
 namespace dgemma {
 
-// Activations [rows, cols] in 8 bits, as the kernels of a block format want them; they live in the Context until the
-// next product.
-struct Int8Rows {
-  const std::int8_t* codes = nullptr;
-  const ActivationBlock* blocks = nullptr;
-};
+// Products of a stored matrix with rounded activations, as the context's precision and the stored format have them;
+// empty when the activations are to be f32.
+class RoundedProduct {
+ public:
+  RoundedProduct() = default;
+  RoundedProduct(const Context& c, WeightView weight);
+  explicit operator bool() const { return int8_ != nullptr || bf16_ != nullptr; }
 
-// The kernel for products of `weight` with 8-bit activations, or null when they are to be f32: the context says so, or
-// the weight is stored in a float format.
-Int8Gemm int8_kernel(const Context& c, WeightView weight);
-Int8Rows int8_rows(Context& c, View x);
+  // What `rows` rounded activations take, a multiple of 64.
+  std::int64_t bytes(std::int64_t rows) const;
+  // Rounds rows begin .. end - 1 of x into their places of `rounded`, which is as large as all rows take; begin is a
+  // multiple of kRowGroup.
+  static constexpr std::int64_t kRowGroup = kBf16Rows;
+  void round(View x, std::int64_t begin, std::int64_t end, std::byte* rounded) const;
+  // out[rows, count] = x w^T with weight rows first ..; count <= kPanelRows.
+  void multiply(const std::byte* rounded, std::int64_t rows, std::int64_t first, std::int64_t count, float* out,
+                std::int64_t stride) const;
+
+ private:
+  ActivationBlock* blocks(const std::byte* rounded, std::int64_t rows) const;
+
+  const KernelTable* kernels_ = nullptr;
+  WeightView weight_;
+  Int8Gemm int8_ = nullptr;
+  Bf16Gemm bf16_ = nullptr;
+};
 
 // out[rows, weight.rows] = x[rows, weight.cols] weight^T. Any stored format; activations as the context's precision
 // says, sums in f32.

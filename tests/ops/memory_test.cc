@@ -74,7 +74,7 @@ TEST(Memory, AttentionDoesNotBuildRowsTimesKeys) {
   const std::vector<KeyPiece> pieces{{{k.data(), rows, width, width}, {v.data(), rows, width, width}}};
   Context c(2);
   const std::int64_t growth = peak_growth_mb([&] {
-    attention(c, {out.data(), rows, width, width}, {q.data(), rows, width, width}, pieces, ranges, width, 1.0f);
+    attention(c, {out.data(), rows, width, width}, {q.data(), rows, width, width}, pieces, 0, ranges, width, 1.0f);
   });
   EXPECT_LT(growth, 32);
   EXPECT_NEAR(out[5], 1.0f, 1e-5f);

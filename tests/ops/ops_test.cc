@@ -41,11 +41,11 @@ TEST(Attention, EqualsTheFormulaForAnyCutOfTheKeys) {
   for (std::int64_t i = 0; i < rows; ++i) ranges.push_back({std::max<std::int64_t>(0, i - 5), 22 + i});
   Data whole(rows, heads * head_dim, 0), cut(rows, heads * head_dim, 0);
   const std::vector<KeyPiece> one{{k.view, v.view}};
-  attention(c, whole.view, q.view, one, ranges, head_dim, 0.5f);
+  attention(c, whole.view, q.view, one, 0, ranges, head_dim, 0.5f);
   const std::vector<KeyPiece> three{{k.view.slice(0, 7), v.view.slice(0, 7)},
                                     {k.view.slice(7, 20), v.view.slice(7, 20)},
                                     {k.view.slice(27, 14), v.view.slice(27, 14)}};
-  attention(c, cut.view, q.view, three, ranges, head_dim, 0.5f);
+  attention(c, cut.view, q.view, three, 0, ranges, head_dim, 0.5f);
   EXPECT_EQ(whole.values, cut.values);
 
   for (std::int64_t i = 0; i < rows; ++i) {
@@ -76,9 +76,9 @@ TEST(Attention, ARowDoesNotDependOnTheRowsBesideIt) {
   std::vector<KeyRange> ranges;
   for (std::int64_t i = 0; i < 18; ++i) ranges.push_back({i / 2, 12 + i});
   const std::vector<KeyPiece> pieces{{k.view, v.view}};
-  attention(c, together.view, q.view, pieces, ranges, 16, 1.0f);
+  attention(c, together.view, q.view, pieces, 0, ranges, 16, 1.0f);
   for (std::int64_t i = 0; i < 18; ++i) {
-    attention(c, alone.view, q.view.slice(i, 1), pieces, std::span(&ranges[i], 1), 16, 1.0f);
+    attention(c, alone.view, q.view.slice(i, 1), pieces, 0, std::span(&ranges[i], 1), 16, 1.0f);
     EXPECT_TRUE(std::equal(alone.values.begin(), alone.values.end(), together.view.row(i)));
   }
 }
