@@ -108,7 +108,7 @@ class StepBench {
       : options_(options),
         config_(model.config()),
         weights_(model.weights()),
-        c_(options.threads, options.precision == "f32" ? Precision::f32 : Precision::int8),
+        c_(options.threads, kPrecisions.at(options.precision)),
         cache_(config_, options.context),
         rows_(config_.canvas_length) {}
 
@@ -306,26 +306,35 @@ class StepBench {
 
 // The bounds of this run.
 struct Limits {
-  Rate f32, int8, read;
+  Rate f32, bf16, int8, read;
 };
 
 // Prints one line, returns it as JSON. Fractions are by CPU seconds, which leaves other programs' turns out: of the f32
-// limit for all operations, and of the int8 limit for the products with weights.
+// and bf16 limits for all operations, and of the int8 limit for the products with weights.
 nlohmann::json report(const Stage& stage, const Limits& limits) {
   const double wall = median(stage.wall), cpu = median(stage.cpu);
   const double of_f32 = stage.cost.flops / limits.f32.per_cpu_s / cpu;
+  const double of_bf16 = stage.cost.flops / limits.bf16.per_cpu_s / cpu;
   const double of_int8 = stage.cost.products / limits.int8.per_cpu_s / cpu;
   const double of_read = stage.cost.bytes / limits.read.per_cpu_s / cpu;
   std::printf("  %-26s x%-3.0f %10.2f ms %10.2f CPU-ms %9.2f GFLOP %8.1f MB", stage.name.c_str(), stage.times,
               wall * 1e3, cpu * 1e3, stage.cost.flops * 1e-9, stage.cost.bytes * 1e-6);
   if (stage.cost.flops > 0) {
-    std::printf("   %5.1f %% of f32, %5.1f %% of int8, %5.1f %% of reading", of_f32 * 100, of_int8 * 100,
-                of_read * 100);
+    std::printf("   %5.1f %% of f32, %5.1f %% of bf16, %5.1f %% of int8, %5.1f %% of reading", of_f32 * 100,
+                of_bf16 * 100, of_int8 * 100, of_read * 100);
   }
   std::printf("\n");
-  return {{"name", stage.name},        {"times", stage.times},           {"wall_s", wall},   {"cpu_s", cpu},
-          {"flops", stage.cost.flops}, {"bytes", stage.cost.bytes},      {"of_f32", of_f32}, {"of_int8", of_int8},
-          {"of_read", of_read},        {"products", stage.cost.products}};
+  return {{"name", stage.name},
+          {"times", stage.times},
+          {"wall_s", wall},
+          {"cpu_s", cpu},
+          {"flops", stage.cost.flops},
+          {"bytes", stage.cost.bytes},
+          {"of_f32", of_f32},
+          {"of_bf16", of_bf16},
+          {"of_int8", of_int8},
+          {"of_read", of_read},
+          {"products", stage.cost.products}};
 }
 
 nlohmann::json report(const char* title, const Stages& stages, const Limits& limits) {
@@ -350,12 +359,14 @@ void run(const Options& options) {
   ThreadPool& pool = bench.context().pool();
   const char* table = bench.context().kernels().name;
   const auto measure = [&] {
-    return Limits{f32_limit(pool, table), int8_limit(pool, table), read_limit(pool, table, kMemoryBytes)};
+    return Limits{f32_limit(pool, table), bf16_limit(pool, table), int8_limit(pool, table),
+                  read_limit(pool, table, kMemoryBytes)};
   };
   const Limits before = measure();
   bench.run();
   const Limits after = measure();
-  const Limits limits{mean(before.f32, after.f32), mean(before.int8, after.int8), mean(before.read, after.read)};
+  const Limits limits{mean(before.f32, after.f32), mean(before.bf16, after.bf16), mean(before.int8, after.int8),
+                      mean(before.read, after.read)};
   const double load_after = load_average();
 
   std::printf("%s, %lld layers, %.2f GiB of weights, context %lld, %d threads, table %s, load average %.1f .. %.1f\n",
@@ -363,9 +374,10 @@ void run(const Options& options) {
               static_cast<double>(model.size_bytes()) / 0x1p30, static_cast<long long>(options.context),
               options.threads, table, load_before, load_after);
   std::printf(
-      "limits of a thread's CPU second: %.1f GFLOP, %.1f GOP of bytes (before %.1f, after %.1f), reading %.1f GB\n",
-      limits.f32.per_cpu_s * 1e-9, limits.int8.per_cpu_s * 1e-9, before.int8.per_cpu_s * 1e-9,
-      after.int8.per_cpu_s * 1e-9, limits.read.per_cpu_s * 1e-9);
+      "limits of a thread's CPU second: %.1f GFLOP, %.1f in bf16, %.1f GOP of bytes (before %.1f, after %.1f), reading "
+      "%.1f GB\n",
+      limits.f32.per_cpu_s * 1e-9, limits.bf16.per_cpu_s * 1e-9, limits.int8.per_cpu_s * 1e-9,
+      before.int8.per_cpu_s * 1e-9, after.int8.per_cpu_s * 1e-9, limits.read.per_cpu_s * 1e-9);
   // 1 when the machine was ours alone and no thread waited for another: the wall figures mean little far below that.
   const double share = bench.step.total("", &Stage::times).cpu[0] /
                        (bench.step.total("", &Stage::times).wall[0] * static_cast<double>(options.threads));
@@ -387,6 +399,7 @@ void run(const Options& options) {
                            {"load_after", load_after},
                            {"limit_flop_per_s", limits.f32.per_s},
                            {"limit_flop_per_cpu_s", limits.f32.per_cpu_s},
+                           {"limit_bf16_flop_per_cpu_s", limits.bf16.per_cpu_s},
                            {"limit_int8_op_per_s", limits.int8.per_s},
                            {"limit_int8_op_per_cpu_s", limits.int8.per_cpu_s},
                            {"limit_read_byte_per_s", limits.read.per_s},
@@ -420,8 +433,8 @@ int main(int argc, char** argv) {
   dgemma::bench::Options options;
   CLI::App app("One denoising step of DiffusionGemma 26B-A4B with random weights");
   app.add_option("--type", options.type, "format of the weights: f32, bf16, q8_0 or q4_k")->capture_default_str();
-  app.add_option("--precision", options.precision, "of activations: int8 or f32")
-      ->check(CLI::IsMember({"int8", "f32"}))
+  app.add_option("--precision", options.precision, "what products round to: int8, bf16 or f32")
+      ->check(CLI::IsMember(dgemma::kPrecisions))
       ->capture_default_str();
   app.add_option("--layers", options.layers, "layers, at least 2; the model has 30")->capture_default_str();
   app.add_option("--context", options.context, "cached positions before the canvas")->capture_default_str();

@@ -32,11 +32,14 @@ void add_sampling_options(CLI::App& command, SamplingOptions& o) {
   command.add_option("--min-p", o.filter.min_p, "keep tokens of at least this share of the likeliest");
 }
 
-void add_precision_option(CLI::App& command, std::string& precision) {
+void add_precision_option(CLI::App& command, Precision& precision) {
   command
-      .add_option("--precision", precision,
-                  "of activations where they meet quantised weights: int8 (default), or f32, exact and slower")
-      ->check(CLI::IsMember({"int8", "f32"}));
+      .add_option_function<std::string>(
+          "--precision", [&precision](const std::string& name) { precision = kPrecisions.at(name); },
+          "what products round to: int8 (default: activations, where they meet quantised weights), bf16 (both sides), "
+          "or f32, exact and slower")
+      ->check(CLI::IsMember(kPrecisions))
+      ->option_text("f32|bf16|int8");
 }
 
 SessionSettings session_settings(const SamplingOptions& o, const Engine& engine, std::int64_t prompt_tokens) {
@@ -68,7 +71,7 @@ SessionSettings session_settings(const SamplingOptions& o, const Engine& engine,
 
 Context make_context(const SamplingOptions& o) {
   const int threads = o.threads > 0 ? o.threads : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  return Context(threads, o.precision == "f32" ? Precision::f32 : Precision::int8, o.full_soft_embedding);
+  return Context(threads, o.precision, o.full_soft_embedding);
 }
 
 }  // namespace dgemma

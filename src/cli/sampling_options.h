@@ -18,14 +18,14 @@ struct SamplingOptions {
   std::optional<float> temperature, entropy_bound, t_min, t_max, confidence;
   std::optional<int> steps, stability;
   TokenFilter filter;
-  std::string precision = "int8";
+  Precision precision = Precision::int8;
   bool full_soft_embedding = false;
 };
 
 void add_sampling_options(CLI::App& command, SamplingOptions& options);
 
 // --precision alone, which add_sampling_options contains.
-void add_precision_option(CLI::App& command, std::string& precision);
+void add_precision_option(CLI::App& command, Precision& precision);
 
 // Over the checkpoint's own defaults; `prompt_tokens` gives the context when none was asked for.
 SessionSettings session_settings(const SamplingOptions& options, const Engine& engine, std::int64_t prompt_tokens);

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "base/error.h"
@@ -17,6 +19,10 @@ enum class Precision {
   bf16,  // bfloat16, and the weights too (kernels/bf16.h); not rounded where weights are stored in f32
   int8,  // 8 bits in blocks of 32 with block formats (kernels/int8.h); not rounded with float formats
 };
+
+// The names that users give them.
+inline const std::map<std::string, Precision> kPrecisions = {
+    {"f32", Precision::f32}, {"bf16", Precision::bf16}, {"int8", Precision::int8}};
 
 class Context {
  public:

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <random>
@@ -28,6 +29,20 @@ struct Data {
   }
   WeightView weight() const {
     return {reinterpret_cast<const std::byte*>(values.data()), view.rows, view.cols, DType::f32};
+  }
+};
+
+// Rounded so that bfloat16 holds the values exactly.
+struct RoundedData : Data {
+  RoundedData(std::int64_t rows, std::int64_t cols, unsigned seed, float scale = 1.0f) : Data(rows, cols, seed, scale) {
+    for (float& value : values) value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xffff0000u);
+  }
+  // The same in two bytes each, as a stored matrix.
+  std::vector<std::uint16_t> words() const {
+    std::vector<std::uint16_t> out;
+    for (const float value : values)
+      out.push_back(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16));
+    return out;
   }
 };
 
@@ -80,6 +95,97 @@ TEST(Attention, ARowDoesNotDependOnTheRowsBesideIt) {
   for (std::int64_t i = 0; i < 18; ++i) {
     attention(c, alone.view, q.view.slice(i, 1), pieces, 0, std::span(&ranges[i], 1), 16, 1.0f);
     EXPECT_TRUE(std::equal(alone.values.begin(), alone.values.end(), together.view.row(i)));
+  }
+}
+
+// Query row i's heads against keys of which it sees all from the i-th on; spans several spans, chunks and panels of the
+// implementation.
+struct LongAttention {
+  static constexpr std::int64_t kRows = 37, kHeads = 6, kKvHeads = 2, kHeadDim = 32, kKeys = 2600;
+  RoundedData q{kRows, kHeads*kHeadDim, 31, 0.5f}, k{kKeys, kKvHeads*kHeadDim, 32}, v{kKeys, kKvHeads*kHeadDim, 33};
+  std::vector<KeyRange> ranges;
+  LongAttention() {
+    for (std::int64_t i = 0; i < kRows; ++i) ranges.push_back({70 + 40 * i, 1600 + 27 * i});
+    ranges[5] = {2047, 2048};
+    ranges[6] = {70, kKeys};
+  }
+  std::vector<float> run(Context& c, std::span<const KeyPiece> pieces, std::int64_t dropped) const {
+    std::vector<KeyRange> left = ranges;
+    for (KeyRange& range : left) range = {range.first - dropped, range.last - dropped};
+    Data out(kRows, kHeads * kHeadDim, 0);
+    attention(c, out.view, q.view, pieces, dropped, left, kHeadDim, 0.25f);
+    return out.values;
+  }
+};
+
+// Operands are exact in bfloat16, so what is left are the probabilities, each rounded by at most 2^-9 of itself, and
+// sums in f32.
+TEST(AttentionBf16, EqualsTheFormulaUpToTheRoundingOfProbabilities) {
+  const LongAttention a;
+  Context c(2, Precision::bf16);
+  const std::vector<KeyPiece> pieces{{a.k.view, a.v.view}};
+  const std::vector<float> out = a.run(c, pieces, 0);
+  for (std::int64_t i = 0; i < a.kRows; ++i) {
+    for (std::int64_t h = 0; h < a.kHeads; ++h) {
+      const std::int64_t column = h / (a.kHeads / a.kKvHeads) * a.kHeadDim;
+      std::vector<double> sum(a.kHeadDim, 0.0), absolute(a.kHeadDim, 0.0);
+      double total = 0;
+      for (std::int64_t j = a.ranges[i].first; j < a.ranges[i].last; ++j) {
+        double score = 0;
+        for (std::int64_t d = 0; d < a.kHeadDim; ++d)
+          score += double{a.q.view.row(i)[h * a.kHeadDim + d]} * a.k.view.row(j)[column + d];
+        const double weight = std::exp(0.25 * score);
+        total += weight;
+        for (std::int64_t d = 0; d < a.kHeadDim; ++d) {
+          sum[d] += weight * a.v.view.row(j)[column + d];
+          absolute[d] += weight * std::abs(a.v.view.row(j)[column + d]);
+        }
+      }
+      for (std::int64_t d = 0; d < a.kHeadDim; ++d) {
+        EXPECT_NEAR(out[(i * a.kHeads + h) * a.kHeadDim + d], sum[d] / total, absolute[d] / total * 0x1p-9 + 2e-5)
+            << "row " << i << ", head " << h;
+      }
+    }
+  }
+}
+
+TEST(AttentionBf16, HasTheSameBitsForAnyCutOfTheKeysAnyRowsAndAnyThreads) {
+  const LongAttention a;
+  Context c(2, Precision::bf16), c1(1, Precision::bf16);
+  const std::vector<KeyPiece> whole{{a.k.view, a.v.view}};
+  const std::vector<float> expected = a.run(c, whole, 0);
+  const auto piece = [&](std::int64_t begin, std::int64_t count) {
+    return KeyPiece{a.k.view.slice(begin, count), a.v.view.slice(begin, count)};
+  };
+  const std::vector<KeyPiece> cut{piece(0, 7), piece(7, 20), piece(27, 2000), piece(2027, a.kKeys - 2027)};
+  EXPECT_EQ(a.run(c1, cut, 0), expected);
+  const std::vector<KeyPiece> dropped{piece(69, 400), piece(469, a.kKeys - 469)};  // as a sliding window drops them
+  EXPECT_EQ(a.run(c, dropped, 69), expected);
+  Data alone(1, a.kHeads * a.kHeadDim, 0);
+  for (std::int64_t i = 0; i < a.kRows; ++i) {
+    attention(c, alone.view, a.q.view.slice(i, 1), whole, 0, std::span(&a.ranges[i], 1), a.kHeadDim, 0.25f);
+    EXPECT_TRUE(std::equal(alone.values.begin(), alone.values.end(), expected.data() + i * alone.view.cols));
+  }
+}
+
+// Both sides exact in bfloat16: only the order of f32 sums is left. Groups of odd sizes share one call.
+TEST(LinearBf16, EqualsTheFormula) {
+  Context c(2, Precision::bf16);
+  const std::int64_t inputs = 96;
+  const RoundedData x(60, inputs, 41), w(77, inputs, 42);
+  const std::vector<std::uint16_t> words = w.words();
+  const WeightView weight{reinterpret_cast<const std::byte*>(words.data()), 77, inputs, DType::bf16};
+  Data out(60, 77, 0);
+  const std::vector<LinearGroup> groups{{out.view.slice(0, 1), x.view.slice(0, 1), weight},
+                                        {out.view.slice(1, 17), x.view.slice(1, 17), weight},
+                                        {out.view.slice(18, 42), x.view.slice(18, 42), weight}};
+  linear_groups(c, groups);
+  for (std::int64_t i = 0; i < 60; ++i) {
+    for (std::int64_t j = 0; j < 77; ++j) {
+      double expected = 0;
+      for (std::int64_t d = 0; d < inputs; ++d) expected += double{x.view.row(i)[d]} * w.view.row(j)[d];
+      EXPECT_NEAR(out.view.row(i)[j], expected, 1e-4);
+    }
   }
 }
 
@@ -218,6 +324,28 @@ TEST_P(Head, EqualsTheFormula) {
 }
 
 INSTANTIATE_TEST_SUITE_P(VocabularySizes, Head, testing::Values(1, 255, 256, 257, 1500));
+
+// Against f32 with operands that bfloat16 holds exactly.
+TEST(HeadBf16, EqualsF32OnExactOperands) {
+  const std::int64_t vocabulary = 700, rows = 21, width = 64;
+  const RoundedData hidden(rows, width, 51), table(vocabulary, width, 52, 0.5f);
+  const std::vector<std::uint16_t> words = table.words();
+  const WeightView weight{reinterpret_cast<const std::byte*>(words.data()), vocabulary, width, DType::bf16};
+  Data soft(rows, width, 0), soft_f32(rows, width, 0);
+  std::vector<RowDraw> draws;
+  for (std::uint64_t i = 0; i < rows; ++i) draws.push_back({0.6f, 42, 7, i});
+  std::vector<RowPrediction> out(rows), out_f32(rows);
+  Context c(2, Precision::bf16), c_f32(2);
+  HeadBuffers buffers;
+  head_predict(c, out, soft.view, hidden.view, weight, 30.0f, draws, {}, buffers);
+  head_predict(c_f32, out_f32, soft_f32.view, hidden.view, weight, 30.0f, draws, {}, buffers);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    EXPECT_EQ(out[i].argmax, out_f32[i].argmax);
+    EXPECT_EQ(out[i].sample, out_f32[i].sample);
+    EXPECT_NEAR(out[i].entropy, out_f32[i].entropy, 1e-3);
+    for (std::int64_t d = 0; d < width; ++d) EXPECT_NEAR(soft.view.row(i)[d], soft_f32.view.row(i)[d], 1e-3);
+  }
+}
 
 // Filters against the definition: sort, cut, renormalise.
 TEST(HeadFilter, EqualsTheFormula) {
