@@ -45,34 +45,38 @@ void experts(Context& c, View out, View m, const Routing& routing, const ExpertW
   std::vector<std::int64_t> first(static_cast<std::size_t>(weights.count + 1), 0);
   for (const std::int32_t expert : routing.experts) ++first[expert + 1];
   std::partial_sum(first.begin(), first.end(), first.begin());
-  buffers.slots.resize(static_cast<std::size_t>(slots));  // (row, rank) -> slot
+  buffers.slots.resize(static_cast<std::size_t>(slots));
+  buffers.rows.resize(static_cast<std::size_t>(slots));
   std::vector<std::int64_t> next(first.begin(), first.end() - 1);
-  for (std::int64_t i = 0; i < slots; ++i) buffers.slots[i] = static_cast<std::int32_t>(next[routing.experts[i]]++);
+  for (std::int64_t i = 0; i < slots; ++i) {
+    const std::int64_t slot = next[routing.experts[i]]++;
+    buffers.slots[i] = static_cast<std::int32_t>(slot);
+    buffers.rows[slot] = static_cast<std::int32_t>(i / used);
+  }
 
-  const View x = buffers.x.reshape(slots, hidden);
   const View gate_up = buffers.gate_up.reshape(slots, 2 * width);
   const View expert_out = buffers.out.reshape(slots, hidden);
-  c.pool().parallel_for(m.rows, 8, [&](std::int64_t begin, std::int64_t end, int) {
-    for (std::int64_t i = begin * used; i < end * used; ++i) {
-      std::copy_n(m.row(i / used), hidden, x.row(buffers.slots[i]));
-    }
-  });
-
   const View gate{gate_up.data, slots, width, gate_up.stride};
   const View up{gate_up.data + width, slots, width, gate_up.stride};
   std::vector<LinearGroup> groups;
-  for (std::int64_t e = 0; e < weights.count; ++e) {
-    const std::int64_t begin = first[e], count = first[e + 1] - first[e];
-    if (count == 0) continue;
-    if (weights.gate_up) {
+  // out = m weight^T for each expert's rows of m and its `height` rows of the stored matrix.
+  const auto of_rows = [&](View result, WeightView weight, std::int64_t height) {
+    groups.clear();
+    for (std::int64_t e = 0; e < weights.count; ++e) {
+      const std::int64_t begin = first[e], count = first[e + 1] - first[e];
+      if (count == 0) continue;
       groups.push_back(
-          {gate_up.slice(begin, count), x.slice(begin, count), weights.gate_up.slice(e * 2 * width, 2 * width)});
-    } else {
-      groups.push_back({gate.slice(begin, count), x.slice(begin, count), weights.gate.slice(e * width, width)});
-      groups.push_back({up.slice(begin, count), x.slice(begin, count), weights.up.slice(e * width, width)});
+          {result.slice(begin, count), m, weight.slice(e * height, height),
+           std::span(buffers.rows).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count))});
     }
+    linear_groups(c, groups);
+  };
+  if (weights.gate_up) {
+    of_rows(gate_up, weights.gate_up, 2 * width);
+  } else {
+    of_rows(gate, weights.gate, width);
+    of_rows(up, weights.up, width);
   }
-  linear_groups(c, groups);
   geglu(c, gate, gate, up);
   groups.clear();
   for (std::int64_t e = 0; e < weights.count; ++e) {

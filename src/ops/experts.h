@@ -30,8 +30,8 @@ struct ExpertWeights {
 
 // Buffers that survive between calls, so that the forward allocates nothing in steady state.
 struct ExpertBuffers {
-  Matrix x, gate_up, out;
-  std::vector<std::int32_t> slots;
+  Matrix gate_up, out;
+  std::vector<std::int32_t> slots, rows;  // (row, rank) -> slot, slot -> row; the slots of an expert are neighbours
 };
 
 // out[i] = sum over the row's experts of weight * down(gelu_tanh(gate m) * (up m)); summed by rank, so that the rows

@@ -23,6 +23,8 @@ class RoundedProduct {
   // multiple of kRowGroup.
   static constexpr std::int64_t kRowGroup = kBf16Rows;
   void round(View x, std::int64_t begin, std::int64_t end, std::byte* rounded) const;
+  // Row r of `to`, which is as large as so many rows take, becomes row rows[r] of the `count` rounded ones in `from`.
+  void gather(const std::byte* from, std::int64_t count, std::span<const std::int32_t> rows, std::byte* to) const;
   // out[rows, count] = x w^T with weight rows first ..; count <= kPanelRows.
   void multiply(const std::byte* rounded, std::int64_t rows, std::int64_t first, std::int64_t count, float* out,
                 std::int64_t stride) const;
@@ -46,6 +48,9 @@ struct LinearGroup {
   View out;
   View x;
   WeightView weight;
+  // The rows of x to take, in this order; empty takes all. Groups that say so share one x and one stored format, and a
+  // row is rounded once for all of them.
+  std::span<const std::int32_t> rows{};
 };
 void linear_groups(Context& c, std::span<const LinearGroup> groups);
 

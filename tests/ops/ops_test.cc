@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "kernels/quantize.h"
 #include "ops/attention.h"
 #include "ops/elementwise.h"
 #include "ops/experts.h"
@@ -165,6 +166,39 @@ TEST(AttentionBf16, HasTheSameBitsForAnyCutOfTheKeysAnyRowsAndAnyThreads) {
   for (std::int64_t i = 0; i < a.kRows; ++i) {
     attention(c, alone.view, a.q.view.slice(i, 1), whole, 0, std::span(&a.ranges[i], 1), a.kHeadDim, 0.25f);
     EXPECT_TRUE(std::equal(alone.values.begin(), alone.values.end(), expected.data() + i * alone.view.cols));
+  }
+}
+
+// Rows that a group names are the same as a matrix of those rows, whatever products round to.
+TEST(Linear, GatheredRowsHaveTheBitsOfTheirCopies) {
+  const std::int64_t inputs = 64;
+  const RoundedData x(40, inputs, 61), w(70, inputs, 62);
+  const std::vector<std::uint16_t> words = w.words();
+  std::vector<std::byte> q8(static_cast<std::size_t>(70 * inputs / 32 * 34));
+  quantize_q8_0(w.values.data(), q8.data(), 70 * inputs);
+  const WeightView stored[] = {w.weight(),
+                               {reinterpret_cast<const std::byte*>(words.data()), 70, inputs, DType::bf16},
+                               {q8.data(), 70, inputs, DType::q8_0}};
+  const std::vector<std::int32_t> first{39, 0, 7},
+      second{7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 39};
+  const auto taken = [&](const std::vector<std::int32_t>& rows) {
+    Data out(static_cast<std::int64_t>(rows.size()), inputs, 0);
+    for (std::size_t r = 0; r < rows.size(); ++r)
+      std::copy_n(x.view.row(rows[r]), inputs, out.view.row(static_cast<std::int64_t>(r)));
+    return out;
+  };
+  const Data first_x = taken(first), second_x = taken(second);
+  for (const Precision precision : {Precision::f32, Precision::bf16, Precision::int8}) {
+    Context c(2, precision);
+    for (const WeightView& weight : stored) {
+      Data gathered(20, 70, 0), copied(20, 70, 1);
+      const std::vector<LinearGroup> by_rows{{gathered.view.slice(0, 3), x.view, weight, first},
+                                             {gathered.view.slice(3, 17), x.view, weight, second}};
+      linear_groups(c, by_rows);
+      linear(c, copied.view.slice(0, 3), first_x.view, weight);
+      linear(c, copied.view.slice(3, 17), second_x.view, weight);
+      EXPECT_EQ(gathered.values, copied.values);
+    }
   }
 }
 
