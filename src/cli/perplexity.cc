@@ -6,6 +6,8 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <optional>
+#include <span>
 
 #include "base/error.h"
 #include "cli/commands.h"
@@ -20,38 +22,97 @@ namespace {
 struct Options {
   SamplingOptions sampling;
   std::string file, log_probabilities;
+  std::optional<Precision> compare;
 };
 
 // Rows whose logits are held at once: 32 x 262,144 are 32 MiB.
 constexpr std::int64_t kLogitRows = 32;
 
-// Natural-log probabilities of ids[1] .. ids[n-1], each given all before it in the window.
-std::vector<double> log_probabilities(Context& c, const Engine& engine, std::span<const std::int32_t> ids) {
-  const ModelConfig& config = engine.config();
-  KvCache cache(config, static_cast<std::int64_t>(ids.size()));
-  Activations activations;
-  Matrix normed_store, logits_store;
+// The encoder role over one window of tokens: logits, a few rows at a time.
+class Window {
+ public:
+  Window(Context& c, const Engine& engine, std::int64_t tokens)
+      : c_(c), engine_(engine), cache_(engine.config(), tokens) {}
+
+  void encode(std::span<const std::int32_t> chunk) {
+    const Pass pass({{Role::encoder, static_cast<std::int64_t>(chunk.size()), &cache_}});
+    embed_pass(c_, engine_.config(), engine_.weights(), pass, chunk, {}, activations_);
+    stack_forward(c_, engine_.config(), engine_.weights(), pass, activations_);
+  }
+  // [rows, vocabulary] of the chunk's rows from `row` on, until the next call.
+  View logits(std::int64_t row, std::int64_t rows) {
+    const ModelConfig& config = engine_.config();
+    const View normed = normed_.reshape(rows, config.hidden), out = logits_.reshape(rows, config.vocabulary);
+    final_norm(c_, config, engine_.weights(), normed, activations_.slots().x.slice(row, rows));
+    head_logits(c_, out, normed, engine_.weights().head, config.final_logit_softcapping);
+    return out;
+  }
+
+ private:
+  Context& c_;
+  const Engine& engine_;
+  KvCache cache_;
+  Activations activations_;
+  Matrix normed_, logits_;
+};
+
+// log(sum of exp z), and where z is largest.
+struct Normaliser {
+  double log_sum;
+  std::int64_t argmax;
+  explicit Normaliser(std::span<const float> z) {
+    const auto largest = std::max_element(z.begin(), z.end());
+    argmax = largest - z.begin();
+    double sum = 0;
+    for (const float value : z) sum += std::exp(double{value} - *largest);
+    log_sum = *largest + std::log(sum);
+  }
+};
+
+// How far one precision's predictions are from another's, over all tokens.
+struct Comparison {
+  std::int64_t tokens = 0, agreeing = 0;  // agreeing: the likeliest token is the same
+  double divergence = 0;                  // sum of KL(reference || tested), nats
+  double difference = 0, magnitude = 0;   // sums of squares: of the logits' differences, of the reference's logits
+
+  void add(std::span<const float> z, const Normaliser& tested, std::span<const float> reference) {
+    const Normaliser known(reference);
+    ++tokens;
+    agreeing += tested.argmax == known.argmax ? 1 : 0;
+    for (std::size_t v = 0; v < z.size(); ++v) {
+      const double log_p = reference[v] - known.log_sum, apart = double{z[v]} - reference[v];
+      divergence += std::exp(log_p) * (log_p - (z[v] - tested.log_sum));
+      difference += apart * apart;
+      magnitude += double{reference[v]} * reference[v];
+    }
+  }
+};
+
+// Natural-log probabilities of ids[1] .. ids[n-1], each given all before it in the window. With a `reference` context
+// the same tokens go through that too.
+std::vector<double> log_probabilities(Context& c, Context* reference, const Engine& engine,
+                                      std::span<const std::int32_t> ids, Comparison& comparison) {
+  Window tested(c, engine, static_cast<std::int64_t>(ids.size()));
+  std::optional<Window> known;
+  if (reference != nullptr) known.emplace(*reference, engine, static_cast<std::int64_t>(ids.size()));
   std::vector<double> out;
   constexpr std::size_t kChunk = 256;
   for (std::size_t begin = 0; begin < ids.size(); begin += kChunk) {
     const auto chunk = ids.subspan(begin, std::min(kChunk, ids.size() - begin));
-    const Pass pass({{Role::encoder, static_cast<std::int64_t>(chunk.size()), &cache}});
-    embed_pass(c, config, engine.weights(), pass, chunk, {}, activations);
-    stack_forward(c, config, engine.weights(), pass, activations);
-    for (std::int64_t row = 0; row < pass.rows(); row += kLogitRows) {
-      const std::int64_t rows = std::min(kLogitRows, pass.rows() - row);
-      const View normed = normed_store.reshape(rows, config.hidden);
-      const View logits = logits_store.reshape(rows, config.vocabulary);
-      final_norm(c, config, engine.weights(), normed, activations.slots().x.slice(row, rows));
-      head_logits(c, logits, normed, engine.weights().head, config.final_logit_softcapping);
+    tested.encode(chunk);
+    if (known) known->encode(chunk);
+    const auto chunk_rows = static_cast<std::int64_t>(chunk.size());
+    for (std::int64_t row = 0; row < chunk_rows; row += kLogitRows) {
+      const std::int64_t rows = std::min(kLogitRows, chunk_rows - row);
+      const View logits = tested.logits(row, rows);
+      const View known_logits = known ? known->logits(row, rows) : View{};
       for (std::int64_t i = 0; i < rows; ++i) {
         const std::size_t target = begin + static_cast<std::size_t>(row + i) + 1;
         if (target >= ids.size()) break;
-        const float* z = logits.row(i);
-        const float largest = *std::max_element(z, z + logits.cols);
-        double sum = 0;
-        for (std::int64_t v = 0; v < logits.cols; ++v) sum += std::exp(double{z[v]} - largest);
-        out.push_back(z[ids[target]] - largest - std::log(sum));
+        const std::span<const float> z(logits.row(i), static_cast<std::size_t>(logits.cols));
+        const Normaliser sum(z);
+        out.push_back(z[static_cast<std::size_t>(ids[target])] - sum.log_sum);
+        if (known) comparison.add(z, sum, {known_logits.row(i), z.size()});
       }
     }
   }
@@ -78,6 +139,9 @@ void run(const Options& options) {
     log.open(options.log_probabilities);
     if (!log) fail(ErrorKind::resource, "{}: cannot be written", options.log_probabilities);
   }
+  std::optional<Context> reference;
+  if (options.compare) reference.emplace(c.pool().threads(), *options.compare);
+  Comparison comparison;
   double total = 0;
   std::int64_t count = 0;
   // Each window starts with <bos>, as a text does; the window's first token counts too, given <bos>.
@@ -88,7 +152,8 @@ void run(const Options& options) {
     part.insert(part.end(), ids.begin() + static_cast<std::ptrdiff_t>(begin),
                 ids.begin() + static_cast<std::ptrdiff_t>(std::min(begin + step, ids.size())));
     if (part.size() < 2) break;
-    const std::vector<double> values = log_probabilities(c, engine, part);
+    const std::vector<double> values =
+        log_probabilities(c, reference ? &*reference : nullptr, engine, part, comparison);
     for (std::size_t i = 0; i < values.size(); ++i) {
       total += values[i];
       if (log.is_open()) log << part[i + 1] << ' ' << fmt::format("{:.6f}", values[i]) << '\n';
@@ -98,6 +163,12 @@ void run(const Options& options) {
                std::exp(-total / static_cast<double>(count)));
   }
   fmt::print("{:.6f}\n", std::exp(-total / static_cast<double>(count)));
+  if (reference) {
+    const auto tokens = static_cast<double>(comparison.tokens);
+    fmt::print("mean KL {:.6f} nats, the same likeliest token {:.2f} %, relative error of logits {:.5f}\n",
+               comparison.divergence / tokens, 100 * static_cast<double>(comparison.agreeing) / tokens,
+               std::sqrt(comparison.difference / comparison.magnitude));
+  }
 }
 
 }  // namespace
@@ -111,9 +182,17 @@ void add_perplexity(CLI::App& app, int& result) {
   command->add_option("-n,--max-tokens", o->sampling.max_tokens, "only the first tokens of the text");
   command->add_option("-t,--threads", o->sampling.threads, "threads (default: all cores)")->check(CLI::Range(1, 1024));
   add_precision_option(*command, o->sampling.precision);
+  command
+      ->add_option_function<std::string>(
+          "--compare", [o](const std::string& name) { o->compare = kPrecisions.at(name); },
+          "run the text in this precision too, and print how far the predictions are from it")
+      ->check(CLI::IsMember(kPrecisions))
+      ->option_text("f32|bf16|int8");
   command->add_option("--log-probabilities", o->log_probabilities,
                       "write a line for each token: id and natural log probability");
-  command->footer("Example:\n  dgemma perplexity -m gemma-3-270m.gguf -f text.txt -n 2048");
+  command->footer(
+      "Example:\n  dgemma perplexity -m gemma-3-270m.gguf -f text.txt -n 2048\n"
+      "  dgemma perplexity -m gemma-3-270m.gguf -f text.txt -n 2048 --precision int8 --compare f32");
   command->callback([o, &result] {
     catch_interrupt();
     run(*o);
