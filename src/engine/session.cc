@@ -60,8 +60,11 @@ Progress Session::advance(Context& c) {
   if (finished_) return Progress::finished;
   if (encoded_ < static_cast<std::int64_t>(prompt_.size())) {
     const std::int64_t count = std::min(settings_.prefill_chunk, static_cast<std::int64_t>(prompt_.size()) - encoded_);
-    encode(c, std::span(prompt_).subspan(static_cast<std::size_t>(encoded_), static_cast<std::size_t>(count)));
+    const std::span ids = std::span(prompt_).subspan(static_cast<std::size_t>(encoded_));
     encoded_ += count;
+    // A token follows the prompt's last row in autoregressive mode; a canvas reads keys and values only.
+    const bool read = settings_.mode == Mode::autoregressive && encoded_ == static_cast<std::int64_t>(prompt_.size());
+    encode(c, ids.first(static_cast<std::size_t>(count)), read ? 1 : 0);
     return Progress::prompt_encoded;
   }
   if (settings_.mode == Mode::autoregressive) return decode_token(c);
@@ -73,11 +76,10 @@ Progress Session::advance(Context& c) {
   return commit(c);
 }
 
-void Session::encode(Context& c, std::span<const std::int32_t> ids) {
-  const Pass pass({{Role::encoder, static_cast<std::int64_t>(ids.size()), &cache_}});
+void Session::encode(Context& c, std::span<const std::int32_t> ids, std::int64_t outputs) {
+  const Pass pass({{Role::encoder, static_cast<std::int64_t>(ids.size()), &cache_, outputs}});
   embed_pass(c, engine_.config(), engine_.weights(), pass, ids, {}, activations_);
   stack_forward(c, engine_.config(), engine_.weights(), pass, activations_);
-  last_row_ = pass.rows() - 1;
 }
 
 void Session::start_canvas() {
@@ -131,7 +133,7 @@ Progress Session::commit(Context& c) {
   finished_ = stop < count || count == left;
   records_.push_back({static_cast<std::int64_t>(count), canvas_->steps_done()});
   // The last canvas is never encoded: nothing reads it.
-  if (!finished_) encode(c, best);
+  if (!finished_) encode(c, best, 0);
   if (finished_) return Progress::finished;
   canvas_.reset();
   return Progress::canvas_committed;
@@ -141,9 +143,9 @@ Progress Session::commit(Context& c) {
 // next one.
 Progress Session::decode_token(Context& c) {
   const ModelConfig& config = engine_.config();
-  if (!tokens_.empty()) encode(c, std::span(tokens_).last(1));
+  if (!tokens_.empty()) encode(c, std::span(tokens_).last(1), 1);
   const View normed = normed_.reshape(1, config.hidden), logits = logits_.reshape(1, config.vocabulary);
-  final_norm(c, config, engine_.weights(), normed, activations_.slots().x.slice(last_row_, 1));
+  final_norm(c, config, engine_.weights(), normed, activations_.slots().x);
   head_logits(c, logits, normed, engine_.weights().head, config.final_logit_softcapping);
   const double uniform = random_uniform(settings_.seed, 0, tokens_.size());
   const std::int32_t id = sample_token({logits.data, static_cast<std::size_t>(logits.cols)}, settings_.ar_temperature,

@@ -56,7 +56,8 @@ class Session {
   Metrics metrics() const { return measure(records_); }
 
  private:
-  void encode(Context& c, std::span<const std::int32_t> ids);
+  // `outputs`: how many of the last rows are read behind the last layer (model/pass.h).
+  void encode(Context& c, std::span<const std::int32_t> ids, std::int64_t outputs);
   void start_canvas();
   void denoise(Context& c);
   Progress commit(Context& c);
@@ -72,7 +73,6 @@ class Session {
   std::optional<Canvas> canvas_;
   std::unique_ptr<Step> step_;
   Matrix normed_, signal_, logits_;
-  std::int64_t last_row_ = 0;  // row of the newest encoded position in the activations
   HeadBuffers head_buffers_;
   std::vector<RowPrediction> predictions_;
   std::vector<CanvasRecord> records_;
