@@ -80,6 +80,9 @@ void Session::encode(Context& c, std::span<const std::int32_t> ids, std::int64_t
   const Pass pass({{Role::encoder, static_cast<std::int64_t>(ids.size()), &cache_, outputs}});
   embed_pass(c, engine_.config(), engine_.weights(), pass, ids, {}, activations_);
   stack_forward(c, engine_.config(), engine_.weights(), pass, activations_);
+  ++work_.encoder_passes;
+  work_.encoder_rows += pass.rows();
+  work_.unread_rows += pass.rows() - outputs;
 }
 
 void Session::start_canvas() {
@@ -106,9 +109,14 @@ void Session::denoise(Context& c) {
   const std::uint64_t draw_stream = stream(static_cast<std::uint64_t>(canvas_->steps_done()) << 1);
   std::vector<RowDraw> draws(predictions_.size());
   for (std::size_t i = 0; i < draws.size(); ++i) draws[i] = {canvas_->temperature(), settings_.seed, draw_stream, i};
-  head_predict(c, predictions_, signal, normed, weights.head, config.final_logit_softcapping, draws, settings_.filter,
-               head_buffers_);
-  scale_rows(c, signal, std::vector<float>(predictions_.size(), config.embedding_scale));
+  // Only a next step reads the soft embedding. (That confidence ends a canvas is known too late: after the head.)
+  const bool last = canvas_->steps_left() == 1;
+  head_predict(c, predictions_, last ? View{} : signal, normed, weights.head, config.final_logit_softcapping, draws,
+               settings_.filter, head_buffers_);
+  if (!last) scale_rows(c, signal, std::vector<float>(predictions_.size(), config.embedding_scale));
+  ++work_.decoder_passes;
+  work_.decoder_rows += rows;
+  work_.last_step_rows += last ? rows : 0;
   if (settings_.noise_free) {
     for (RowPrediction& prediction : predictions_) prediction.sample = prediction.argmax;
   }

@@ -54,6 +54,7 @@ class Session {
   std::int64_t prompt_rows_encoded() const { return encoded_; }
   const Canvas* canvas() const { return canvas_ ? &*canvas_ : nullptr; }
   Metrics metrics() const { return measure(records_); }
+  const Work& work() const { return work_; }
 
  private:
   // `outputs`: how many of the last rows are read behind the last layer (model/pass.h).
@@ -76,6 +77,7 @@ class Session {
   HeadBuffers head_buffers_;
   std::vector<RowPrediction> predictions_;
   std::vector<CanvasRecord> records_;
+  Work work_;
   bool finished_ = false;
 };
 
