@@ -28,6 +28,13 @@ Session::Session(const Engine& engine, SessionSettings settings, std::vector<std
     fail(ErrorKind::unsupported,
          "the checkpoint is autoregressive: it has no canvas and no self-conditioning weights; use --mode ar");
   }
+  if (settings_.mode == Mode::diffusion) {
+    if (settings_.canvas == 0) settings_.canvas = config.canvas_length;
+    if (settings_.canvas < 1 || settings_.canvas > config.canvas_length) {
+      bad_input("a canvas of {} tokens is impossible: the checkpoint has 1 .. {}", settings_.canvas,
+                config.canvas_length);
+    }
+  }
   settings_.denoise.validate();
   settings_.filter.validate();
   if (!(settings_.ar_temperature >= 0 && settings_.ar_temperature <= 100)) {
@@ -87,7 +94,7 @@ void Session::encode(Context& c, std::span<const std::int32_t> ids, std::int64_t
 
 void Session::start_canvas() {
   const auto vocabulary = static_cast<std::uint32_t>(engine_.config().vocabulary);
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(engine_.config().canvas_length));
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(settings_.canvas));
   for (std::size_t i = 0; i < ids.size(); ++i) {
     ids[i] = static_cast<std::int32_t>(random_below(settings_.seed, stream(kFirstCanvas), i, vocabulary));
   }
@@ -97,7 +104,7 @@ void Session::start_canvas() {
 void Session::denoise(Context& c) {
   const ModelConfig& config = engine_.config();
   const Weights& weights = engine_.weights();
-  const std::int64_t rows = config.canvas_length;
+  const std::int64_t rows = settings_.canvas;
   const View normed = normed_.reshape(rows, config.hidden), signal = signal_.reshape(rows, config.hidden);
 
   const Pass pass({{Role::decoder, rows, &cache_}});

@@ -24,6 +24,7 @@ struct SessionSettings {
   Mode mode = Mode::diffusion;
   Sampler sampler = Sampler::entropy_bound;
   DenoiseSettings denoise;
+  std::int64_t canvas = 0;           // tokens of a canvas, at most the checkpoint's number; 0: that
   std::int64_t max_tokens = 256;     // committed tokens, exact
   std::int64_t context = 4096;       // most positions of prompt and answer
   std::int64_t prefill_chunk = 512;  // prompt rows a pass; changes no result
@@ -45,7 +46,8 @@ enum class Progress {
 class Session {
  public:
   // Throws bad_input when the prompt is empty, holds an id outside the vocabulary, or does not fit the context together
-  // with one token; unsupported when the checkpoint has no decoder role.
+  // with one token, and when the canvas is longer than the checkpoint's; unsupported when the checkpoint has no decoder
+  // role.
   Session(const Engine& engine, SessionSettings settings, std::vector<std::int32_t> prompt);
 
   Progress advance(Context& c);
