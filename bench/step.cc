@@ -1,6 +1,6 @@
-// One denoising step of DiffusionGemma 26B-A4B with random weights: 256 canvas rows with self-conditioning over a
-// context, as engine/session.cc runs it (without the sampler, a few sorts of 256 numbers). Prints the step's stages,
-// the operations of a sliding and of a full layer replayed one by one, and what the 30 layers of the model would take.
+// One denoising step of DiffusionGemma 26B-A4B with random weights: a canvas with self-conditioning over a context, as
+// engine/session.cc runs it (without the sampler, a few sorts of 256 numbers). Prints the step's stages, the operations
+// of a sliding and of a full layer replayed one by one, and what the 30 layers of the model would take.
 //   bench_step --type q4_k --layers 2 --context 512 --threads 2
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 
 struct Options {
   std::string type = "q4_k", precision = "int8";
-  std::int64_t layers = 2, context = 512;
+  std::int64_t layers = 2, context = 512, canvas = 256;
   int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   int repeats = 5;
   double max_gib = 16;
@@ -110,7 +110,7 @@ class StepBench {
         weights_(model.weights()),
         c_(options.threads, kPrecisions.at(options.precision)),
         cache_(config_, options.context),
-        rows_(config_.canvas_length) {}
+        rows_(options.canvas) {}
 
   // step: its stages. whole: the same steps by one stopwatch. sliding, full: a layer's operations. head: its share
   // without the soft embedding.
@@ -350,6 +350,7 @@ Rate mean(const Rate& a, const Rate& b) {
 }
 
 void run(const Options& options) {
+  if (options.canvas < 1 || options.canvas > 256) bad_input("expected --canvas 1 .. 256, found {}", options.canvas);
   if (options.layers < 2 || options.context < 1 || options.threads < 1 || options.repeats < 5) {
     bad_input("expected --layers >= 2 (one of each kind), --context >= 1, --threads >= 1 and --repeats >= 5");
   }
@@ -369,10 +370,12 @@ void run(const Options& options) {
                       mean(before.read, after.read)};
   const double load_after = load_average();
 
-  std::printf("%s, %lld layers, %.2f GiB of weights, context %lld, %d threads, table %s, load average %.1f .. %.1f\n",
-              options.type.c_str(), static_cast<long long>(options.layers),
-              static_cast<double>(model.size_bytes()) / 0x1p30, static_cast<long long>(options.context),
-              options.threads, table, load_before, load_after);
+  std::printf(
+      "%s, %lld layers, %.2f GiB of weights, context %lld, canvas %lld, %d threads, table %s, load average %.1f .. "
+      "%.1f\n",
+      options.type.c_str(), static_cast<long long>(options.layers), static_cast<double>(model.size_bytes()) / 0x1p30,
+      static_cast<long long>(options.context), static_cast<long long>(options.canvas), options.threads, table,
+      load_before, load_after);
   std::printf(
       "limits of a thread's CPU second: %.1f GFLOP, %.1f in bf16, %.1f GOP of bytes (before %.1f, after %.1f), reading "
       "%.1f GB\n",
@@ -391,6 +394,7 @@ void run(const Options& options) {
                            {"precision", options.precision},
                            {"layers", options.layers},
                            {"context", options.context},
+                           {"canvas", options.canvas},
                            {"threads", options.threads},
                            {"repeats", options.repeats},
                            {"table", table},
@@ -438,6 +442,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_option("--layers", options.layers, "layers, at least 2; the model has 30")->capture_default_str();
   app.add_option("--context", options.context, "cached positions before the canvas")->capture_default_str();
+  app.add_option("--canvas", options.canvas, "rows of the canvas, at most 256")->capture_default_str();
   app.add_option("--threads", options.threads)->capture_default_str();
   app.add_option("--repeats", options.repeats, "measured steps, at least 5; medians are reported")
       ->capture_default_str();

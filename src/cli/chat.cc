@@ -85,7 +85,7 @@ std::string answer(Context& c, const Engine& engine, const Options& options, std
   std::cout << rest << std::endl;
   timing.tokens = static_cast<std::int64_t>(session.tokens().size());
   timing.generation_seconds = watch.seconds() - timing.prompt_seconds;
-  show_metrics(session.metrics(), timing, false);
+  show_metrics(session.metrics(), session.work(), timing, false);
   return text + rest;
 }
 

@@ -64,6 +64,7 @@ std::string rows_of(const std::string& grid) {
 struct Solved {
   std::string answer;
   Metrics metrics;
+  Work work;
   Timing timing;
 };
 
@@ -83,6 +84,7 @@ Solved solve(Context& c, const Engine& engine, const SamplingOptions& sampling, 
   out.timing.tokens = static_cast<std::int64_t>(session.tokens().size());
   out.answer = tokenizer.decode(session.tokens(), true);
   out.metrics = session.metrics();
+  out.work = session.work();
   return out;
 }
 
@@ -103,7 +105,7 @@ void solve_one(Context& c, const Engine& engine, const Options& options, const s
   fmt::print("{}\n", solved.answer);
   std::fflush(stdout);
   fmt::print(stderr, "{}\n", right(puzzle, solved.answer) ? "right" : "wrong");
-  show_metrics(solved.metrics, solved.timing, false);
+  show_metrics(solved.metrics, solved.work, solved.timing, false);
 }
 
 void solve_all(Context& c, const Engine& engine, const Options& options, const std::vector<Puzzle>& puzzles) {

@@ -86,7 +86,7 @@ int run(const Options& options) {
   timing.tokens = static_cast<std::int64_t>(session.tokens().size());
   timing.generation_seconds = watch.seconds() - timing.prompt_seconds;
   if (!options.trace.empty()) write_trace(trace, options.trace, tokenizer);
-  show_metrics(session.metrics(), timing, options.metrics == "json");
+  show_metrics(session.metrics(), session.work(), timing, options.metrics == "json");
   return interrupted() ? 130 : 0;
 }
 

@@ -18,6 +18,9 @@ void add_sampling_options(CLI::App& command, SamplingOptions& o) {
       ->check(CLI::Range(0.0, 100.0));
   command.add_option("--sampler", o.sampler, "diffusion: how a step makes the next canvas")
       ->check(CLI::IsMember({"entropy-bound", "euler"}));
+  command
+      .add_option("--canvas", o.canvas, "diffusion: tokens of a canvas, at most the checkpoint's number (the default)")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 24));
   command.add_option("--steps", o.steps, "diffusion: most denoising steps a canvas");
   command.add_option("--entropy-bound", o.entropy_bound, "diffusion: entropy, in nats, that one step may accept");
   command.add_option("--t-min", o.t_min, "diffusion: temperature behind the last step");
@@ -55,6 +58,7 @@ SessionSettings session_settings(const SamplingOptions& o, const Engine& engine,
   if (o.confidence) s.denoise.confidence_threshold = *o.confidence;
   s.max_tokens = o.max_tokens > 0 ? o.max_tokens : engine.defaults().max_new_tokens;
   s.context = o.context > 0 ? o.context : std::min(prompt_tokens + s.max_tokens, engine.config().max_positions);
+  s.canvas = o.canvas;
   s.seed = o.seed;
   s.stop_ids = engine.defaults().stop_ids;
   s.filter = o.filter;

@@ -13,6 +13,7 @@ namespace dgemma {
 struct SamplingOptions {
   std::string model, mode = "diffusion", sampler = "entropy-bound";
   std::int64_t max_tokens = 0, context = 0;  // 0: the checkpoint's default; just enough
+  std::int64_t canvas = 0;                   // 0: the checkpoint's
   int threads = 0;                           // 0: all cores
   std::uint64_t seed = 0;
   std::optional<float> temperature, entropy_bound, t_min, t_max, confidence;

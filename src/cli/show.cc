@@ -51,21 +51,40 @@ void show_canvas(const Canvas& canvas, const Tokenizer& tokenizer) {
   fmt::print(stderr, "{}\n", line);
 }
 
-void show_metrics(const Metrics& m, const Timing& t, bool json) {
+void show_metrics(const Metrics& m, const Work& w, const Timing& t, bool json) {
   const double rate = t.generation_seconds > 0 ? static_cast<double>(t.tokens) / t.generation_seconds : 0;
   if (json) {
-    const nlohmann::json line{
-        {"prompt_tokens", t.prompt_tokens},           {"total_tokens", t.tokens},
-        {"denoising_steps", m.denoising_steps},       {"effective_denoising_steps", m.effective_denoising_steps},
-        {"tokens_per_forward", m.tokens_per_forward}, {"prompt_seconds", t.prompt_seconds},
-        {"generation_seconds", t.generation_seconds}, {"tokens_per_second", rate}};
+    const nlohmann::json line{{"prompt_tokens", t.prompt_tokens},
+                              {"total_tokens", t.tokens},
+                              {"denoising_steps", m.denoising_steps},
+                              {"effective_denoising_steps", m.effective_denoising_steps},
+                              {"tokens_per_forward", m.tokens_per_forward},
+                              {"prompt_seconds", t.prompt_seconds},
+                              {"generation_seconds", t.generation_seconds},
+                              {"tokens_per_second", rate},
+                              {"encoder_passes", w.encoder_passes},
+                              {"encoder_rows", w.encoder_rows},
+                              {"decoder_passes", w.decoder_passes},
+                              {"decoder_rows", w.decoder_rows},
+                              {"unread_rows", w.unread_rows},
+                              {"last_step_rows", w.last_step_rows}};
     fmt::print(stderr, "{}\n", line.dump());
-  } else if (m.denoising_steps > 0) {
+    return;
+  }
+  const bool diffusion = m.denoising_steps > 0;
+  if (diffusion) {
     fmt::print(stderr, "{} tokens, {} denoising steps ({:.2f} effective), {:.2f} tokens per forward, {:.1f} tokens/s\n",
                t.tokens, m.denoising_steps, m.effective_denoising_steps, m.tokens_per_forward, rate);
   } else {
     fmt::print(stderr, "{} tokens, {:.1f} tokens/s\n", t.tokens, rate);
   }
+  fmt::print(stderr, "passes: encoder {} ({} rows, {} without last layer and logits)", w.encoder_passes, w.encoder_rows,
+             w.unread_rows);
+  if (diffusion) {
+    fmt::print(stderr, ", decoder {} ({} rows, {} without soft embedding)", w.decoder_passes, w.decoder_rows,
+               w.last_step_rows);
+  }
+  fmt::print(stderr, "\n");
 }
 
 }  // namespace dgemma

@@ -52,7 +52,7 @@ struct Timing {
 // green.
 void show_canvas(const Canvas& canvas, const Tokenizer& tokenizer);
 
-// One line on standard error, in words or as JSON.
-void show_metrics(const Metrics& metrics, const Timing& timing, bool json);
+// On standard error: two lines in words, or one of JSON.
+void show_metrics(const Metrics& metrics, const Work& work, const Timing& timing, bool json);
 
 }  // namespace dgemma

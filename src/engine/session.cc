@@ -28,6 +28,13 @@ Session::Session(const Engine& engine, SessionSettings settings, std::vector<std
     fail(ErrorKind::unsupported,
          "the checkpoint is autoregressive: it has no canvas and no self-conditioning weights; use --mode ar");
   }
+  if (settings_.mode == Mode::diffusion) {
+    if (settings_.canvas == 0) settings_.canvas = config.canvas_length;
+    if (settings_.canvas < 1 || settings_.canvas > config.canvas_length) {
+      bad_input("a canvas of {} tokens is impossible: the checkpoint has 1 .. {}", settings_.canvas,
+                config.canvas_length);
+    }
+  }
   settings_.denoise.validate();
   settings_.filter.validate();
   if (!(settings_.ar_temperature >= 0 && settings_.ar_temperature <= 100)) {
@@ -60,8 +67,11 @@ Progress Session::advance(Context& c) {
   if (finished_) return Progress::finished;
   if (encoded_ < static_cast<std::int64_t>(prompt_.size())) {
     const std::int64_t count = std::min(settings_.prefill_chunk, static_cast<std::int64_t>(prompt_.size()) - encoded_);
-    encode(c, std::span(prompt_).subspan(static_cast<std::size_t>(encoded_), static_cast<std::size_t>(count)));
+    const std::span ids = std::span(prompt_).subspan(static_cast<std::size_t>(encoded_));
     encoded_ += count;
+    // A token follows the prompt's last row in autoregressive mode; a canvas reads keys and values only.
+    const bool read = settings_.mode == Mode::autoregressive && encoded_ == static_cast<std::int64_t>(prompt_.size());
+    encode(c, ids.first(static_cast<std::size_t>(count)), read ? 1 : 0);
     return Progress::prompt_encoded;
   }
   if (settings_.mode == Mode::autoregressive) return decode_token(c);
@@ -73,16 +83,18 @@ Progress Session::advance(Context& c) {
   return commit(c);
 }
 
-void Session::encode(Context& c, std::span<const std::int32_t> ids) {
-  const Pass pass({{Role::encoder, static_cast<std::int64_t>(ids.size()), &cache_}});
+void Session::encode(Context& c, std::span<const std::int32_t> ids, std::int64_t outputs) {
+  const Pass pass({{Role::encoder, static_cast<std::int64_t>(ids.size()), &cache_, outputs}});
   embed_pass(c, engine_.config(), engine_.weights(), pass, ids, {}, activations_);
   stack_forward(c, engine_.config(), engine_.weights(), pass, activations_);
-  last_row_ = pass.rows() - 1;
+  ++work_.encoder_passes;
+  work_.encoder_rows += pass.rows();
+  work_.unread_rows += pass.rows() - outputs;
 }
 
 void Session::start_canvas() {
   const auto vocabulary = static_cast<std::uint32_t>(engine_.config().vocabulary);
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(engine_.config().canvas_length));
+  std::vector<std::int32_t> ids(static_cast<std::size_t>(settings_.canvas));
   for (std::size_t i = 0; i < ids.size(); ++i) {
     ids[i] = static_cast<std::int32_t>(random_below(settings_.seed, stream(kFirstCanvas), i, vocabulary));
   }
@@ -92,7 +104,7 @@ void Session::start_canvas() {
 void Session::denoise(Context& c) {
   const ModelConfig& config = engine_.config();
   const Weights& weights = engine_.weights();
-  const std::int64_t rows = config.canvas_length;
+  const std::int64_t rows = settings_.canvas;
   const View normed = normed_.reshape(rows, config.hidden), signal = signal_.reshape(rows, config.hidden);
 
   const Pass pass({{Role::decoder, rows, &cache_}});
@@ -104,9 +116,14 @@ void Session::denoise(Context& c) {
   const std::uint64_t draw_stream = stream(static_cast<std::uint64_t>(canvas_->steps_done()) << 1);
   std::vector<RowDraw> draws(predictions_.size());
   for (std::size_t i = 0; i < draws.size(); ++i) draws[i] = {canvas_->temperature(), settings_.seed, draw_stream, i};
-  head_predict(c, predictions_, signal, normed, weights.head, config.final_logit_softcapping, draws, settings_.filter,
-               head_buffers_);
-  scale_rows(c, signal, std::vector<float>(predictions_.size(), config.embedding_scale));
+  // Only a next step reads the soft embedding. (That confidence ends a canvas is known too late: after the head.)
+  const bool last = canvas_->steps_left() == 1;
+  head_predict(c, predictions_, last ? View{} : signal, normed, weights.head, config.final_logit_softcapping, draws,
+               settings_.filter, head_buffers_);
+  if (!last) scale_rows(c, signal, std::vector<float>(predictions_.size(), config.embedding_scale));
+  ++work_.decoder_passes;
+  work_.decoder_rows += rows;
+  work_.last_step_rows += last ? rows : 0;
   if (settings_.noise_free) {
     for (RowPrediction& prediction : predictions_) prediction.sample = prediction.argmax;
   }
@@ -131,7 +148,7 @@ Progress Session::commit(Context& c) {
   finished_ = stop < count || count == left;
   records_.push_back({static_cast<std::int64_t>(count), canvas_->steps_done()});
   // The last canvas is never encoded: nothing reads it.
-  if (!finished_) encode(c, best);
+  if (!finished_) encode(c, best, 0);
   if (finished_) return Progress::finished;
   canvas_.reset();
   return Progress::canvas_committed;
@@ -141,9 +158,9 @@ Progress Session::commit(Context& c) {
 // next one.
 Progress Session::decode_token(Context& c) {
   const ModelConfig& config = engine_.config();
-  if (!tokens_.empty()) encode(c, std::span(tokens_).last(1));
+  if (!tokens_.empty()) encode(c, std::span(tokens_).last(1), 1);
   const View normed = normed_.reshape(1, config.hidden), logits = logits_.reshape(1, config.vocabulary);
-  final_norm(c, config, engine_.weights(), normed, activations_.slots().x.slice(last_row_, 1));
+  final_norm(c, config, engine_.weights(), normed, activations_.slots().x);
   head_logits(c, logits, normed, engine_.weights().head, config.final_logit_softcapping);
   const double uniform = random_uniform(settings_.seed, 0, tokens_.size());
   const std::int32_t id = sample_token({logits.data, static_cast<std::size_t>(logits.cols)}, settings_.ar_temperature,

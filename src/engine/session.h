@@ -24,6 +24,7 @@ struct SessionSettings {
   Mode mode = Mode::diffusion;
   Sampler sampler = Sampler::entropy_bound;
   DenoiseSettings denoise;
+  std::int64_t canvas = 0;           // tokens of a canvas, at most the checkpoint's number; 0: that
   std::int64_t max_tokens = 256;     // committed tokens, exact
   std::int64_t context = 4096;       // most positions of prompt and answer
   std::int64_t prefill_chunk = 512;  // prompt rows a pass; changes no result
@@ -45,7 +46,8 @@ enum class Progress {
 class Session {
  public:
   // Throws bad_input when the prompt is empty, holds an id outside the vocabulary, or does not fit the context together
-  // with one token; unsupported when the checkpoint has no decoder role.
+  // with one token, and when the canvas is longer than the checkpoint's; unsupported when the checkpoint has no decoder
+  // role.
   Session(const Engine& engine, SessionSettings settings, std::vector<std::int32_t> prompt);
 
   Progress advance(Context& c);
@@ -54,9 +56,11 @@ class Session {
   std::int64_t prompt_rows_encoded() const { return encoded_; }
   const Canvas* canvas() const { return canvas_ ? &*canvas_ : nullptr; }
   Metrics metrics() const { return measure(records_); }
+  const Work& work() const { return work_; }
 
  private:
-  void encode(Context& c, std::span<const std::int32_t> ids);
+  // `outputs`: how many of the last rows are read behind the last layer (model/pass.h).
+  void encode(Context& c, std::span<const std::int32_t> ids, std::int64_t outputs);
   void start_canvas();
   void denoise(Context& c);
   Progress commit(Context& c);
@@ -72,10 +76,10 @@ class Session {
   std::optional<Canvas> canvas_;
   std::unique_ptr<Step> step_;
   Matrix normed_, signal_, logits_;
-  std::int64_t last_row_ = 0;  // row of the newest encoded position in the activations
   HeadBuffers head_buffers_;
   std::vector<RowPrediction> predictions_;
   std::vector<CanvasRecord> records_;
+  Work work_;
   bool finished_ = false;
 };
 

@@ -13,7 +13,8 @@
 
 namespace dgemma {
 
-// Called after each layer with its index and slots; for tests and traces.
+// Called after each layer with its index and slots; for tests and traces. The last layer's slots are those of the rows
+// whose output is read; without any, they are empty and `routing` is another layer's.
 using LayerObserver = std::function<void(std::size_t layer, const Slots& slots, const Routing& routing)>;
 
 // Writes the input of layer 0 to activations' x [pass.rows, hidden]. `ids` are the rows' tokens; `signal` [pass.rows,
@@ -22,7 +23,8 @@ using LayerObserver = std::function<void(std::size_t layer, const Slots& slots, 
 void embed_pass(Context& c, const ModelConfig& config, const Weights& weights, const Pass& pass,
                 std::span<const std::int32_t> ids, View signal, Activations& activations);
 
-// All layers over x; appends the encoder segments' keys and values to their caches and advances them.
+// All layers over x; appends the encoder segments' keys and values to their caches and advances them. Then x holds the
+// pass's output rows only [output_rows, hidden], in their order.
 void stack_forward(Context& c, const ModelConfig& config, const Weights& weights, const Pass& pass,
                    Activations& activations, const LayerObserver& observer = {});
 

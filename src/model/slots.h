@@ -23,7 +23,8 @@ struct Slots {
 // The owner of one layer's slots, used again for each layer in turn.
 class Activations {
  public:
-  // Places every slot for `rows` rows of `layer`; keeps what it can of earlier calls' memory. x survives.
+  // Places every slot for `rows` rows of `layer`; keeps what it can of earlier calls' memory. x survives, and so do the
+  // first rows of all slots when the same layer is placed again for fewer.
   Slots& place(const ModelConfig& config, const LayerConfig& layer, std::int64_t rows);
   Slots& slots() { return slots_; }
 

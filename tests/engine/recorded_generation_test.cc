@@ -40,6 +40,8 @@ TEST_P(RecordedGeneration, EveryStepIsTheReferences) {
                       given["stability_threshold"],
                       given["confidence_threshold"]};
   settings.max_tokens = given["max_new_tokens"];
+  settings.canvas = given.value("canvas_length", 0);
+  const std::size_t length = given.value("canvas_length", 16);
   settings.seed = golden["seed"][row];
   settings.stop_ids = given["eos_token_id"].get<std::vector<std::int32_t>>();
 
@@ -61,8 +63,9 @@ TEST_P(RecordedGeneration, EveryStepIsTheReferences) {
     // A batch goes on while another row denoises; this row's frozen steps repeat its last one.
     while (step < frozen.size() && frozen[step] != 0) ++step;
     ASSERT_LT(step, done.size());
-    for (std::size_t i = 0; i < 16; ++i) {
-      const std::size_t at = 16 * step + i;
+    ASSERT_EQ(session.canvas()->ids().size(), length);
+    for (std::size_t i = 0; i < length; ++i) {
+      const std::size_t at = length * step + i;
       if (!working.empty()) {
         ASSERT_EQ(working[i], canvas[at]) << "step " << step << " input, position " << i;
       }
@@ -88,7 +91,8 @@ TEST_P(RecordedGeneration, EveryStepIsTheReferences) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, RecordedGeneration,
                          testing::Values(Recorded{"generate", "", 0}, Recorded{"generate_stop", "", 0},
-                                         Recorded{"generate_eos", "", 0}, Recorded{"generate_batch", "row0.", 0},
+                                         Recorded{"generate_eos", "", 0}, Recorded{"generate_canvas", "", 0},
+                                         Recorded{"generate_batch", "row0.", 0},
                                          Recorded{"generate_batch", "row1.", 1}));
 
 }  // namespace

@@ -48,6 +48,29 @@ TEST(Session, MaxTokensIsExact) {
   }
 }
 
+TEST(Session, ShorterCanvasesOnly) {
+  const Engine engine = Engine::open(kTiny);
+  SessionSettings settings = settings_of(engine);
+  settings.stop_ids = {};
+  settings.canvas = 16;
+  const std::vector<std::int32_t> whole = run(engine, settings, 1);
+  settings.canvas = 0;
+  EXPECT_EQ(whole, run(engine, settings, 1));
+  for (const std::int64_t canvas : {-1, 17}) {
+    settings.canvas = canvas;
+    EXPECT_THROW(Session(engine, settings, {2}), Error);
+  }
+  Context c(1);
+  for (const std::int64_t canvas : {1, 5}) {
+    settings.canvas = canvas;
+    Session session(engine, settings, {2, 105, 300});
+    while (session.advance(c) != Progress::finished) continue;
+    EXPECT_EQ(session.tokens().size(), 40u);
+    EXPECT_EQ(session.work().decoder_rows, canvas * session.work().decoder_passes);
+    EXPECT_EQ(session.work().encoder_passes, 40 / canvas);  // the prompt, and all canvases but the last
+  }
+}
+
 TEST(Session, EndsWithTheFirstStopId) {
   const Engine engine = Engine::open(kTiny);
   SessionSettings settings = settings_of(engine);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <fstream>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -247,6 +248,65 @@ TEST_F(Invariance, ThreadsChunksAndNeighboursChangeNothing) {
   EXPECT_EQ(alone, canvas_rows(1, 1, 0));
   EXPECT_EQ(alone, canvas_rows(2, 7, 0));
   EXPECT_EQ(alone, canvas_rows(2, 13, 3));
+}
+
+// What the last layer leaves out for rows that nobody reads changes neither the caches nor the other rows. The pass
+// mixes segments, so that kept rows lie between others.
+TEST_F(Invariance, RowsThatNobodyReadChangeNothing) {
+  const Tiny tiny;
+  struct Result {
+    std::vector<float> cached, outputs;
+    std::int64_t last_layer_rows = 0;
+  };
+  // Rows of four segments whose output is kept: `outputs`, or all of them, from which the same are then taken.
+  constexpr std::int64_t kRows[] = {9, 16, 14, 5};
+  const auto run = [&](Precision precision, const std::vector<std::int64_t>& outputs, bool all) {
+    Context c(2, precision);
+    Activations a;
+    std::vector<KvCache> caches;
+    for (int i = 0; i < 4; ++i) caches.emplace_back(tiny.config, 64);
+    for (int i = 0; i < 4; ++i)
+      encode(c, tiny, caches[i], std::vector<std::int32_t>(static_cast<std::size_t>(3 + 5 * i), 40 + i), 1000, a);
+    std::vector<Segment> segments;
+    std::vector<std::int32_t> ids;
+    for (int i = 0; i < 4; ++i) {
+      segments.push_back({i == 1 ? Role::decoder : Role::encoder, kRows[i], &caches[i], all ? kAllRows : outputs[i]});
+      for (std::int64_t row = 0; row < kRows[i]; ++row)
+        ids.push_back(static_cast<std::int32_t>((i * 131 + row * 37) % 512));
+    }
+    const Pass pass(segments);
+    embed_pass(c, tiny.config, tiny.weights, pass, ids, {}, a);
+    stack_forward(c, tiny.config, tiny.weights, pass, a);
+    Result result;
+    result.last_layer_rows = a.slots().x.rows;
+    const auto take = [](std::vector<float>& out, View x) {
+      for (std::int64_t i = 0; i < x.rows; ++i) out.insert(out.end(), x.row(i), x.row(i) + x.cols);
+    };
+    for (const KvCache& cache : caches) {
+      for (std::size_t layer = 0; layer < tiny.config.layers.size(); ++layer) {
+        for (const KeyPiece& piece : cache.pieces(layer)) {
+          take(result.cached, piece.k);
+          take(result.cached, piece.v);
+        }
+      }
+    }
+    std::int64_t end = 0;
+    for (int i = 0; i < 4; ++i) {
+      end += all ? kRows[i] : outputs[i];
+      take(result.outputs, a.slots().x.slice(end - outputs[i], outputs[i]));
+    }
+    return result;
+  };
+  for (const Precision precision : {Precision::f32, Precision::bf16, Precision::int8}) {
+    for (const std::vector<std::int64_t>& outputs :
+         {std::vector<std::int64_t>{0, 16, 1, 3}, {1, 7, 14, 0}, {0, 0, 0, 0}}) {
+      const Result left_out = run(precision, outputs, false), computed = run(precision, outputs, true);
+      EXPECT_EQ(left_out.last_layer_rows, std::accumulate(outputs.begin(), outputs.end(), std::int64_t{0}));
+      EXPECT_EQ(computed.last_layer_rows, 44);
+      EXPECT_EQ(left_out.cached, computed.cached);
+      EXPECT_EQ(left_out.outputs, computed.outputs);
+    }
+  }
 }
 
 TEST(Cache, RefusesMoreThanPlanned) {

@@ -128,7 +128,7 @@ def case_blocks(model, folder, name, seed):
     write(folder, name, out, about, seed)
 
 
-def case_generate(model, folder, name, prompts, seeds, about, settings):
+def case_generate(model, folder, name, prompts, seeds, about, settings, canvas=tiny_model.CANVAS):
     """generate() over left-padded prompts; one set of tensors a row, under `row<b>.` when there are several."""
     longest = max(len(prompt) for prompt in prompts)
     padded = torch.stack([torch.nn.functional.pad(prompt, (longest - len(prompt), 0)) for prompt in prompts])
@@ -136,8 +136,10 @@ def case_generate(model, folder, name, prompts, seeds, about, settings):
     recorder = Recorder(seeds, tiny_model.VOCABULARY)
     # Eager masks cannot be built for padded rows in this version (docs/pitfalls.md).
     model.set_attn_implementation("sdpa" if len(prompts) > 1 else "eager")
+    model.config.canvas_length = canvas
     with recorder.active(model):
         result = model.generate(padded, attention_mask=mask, **settings)
+    model.config.canvas_length = tiny_model.CANVAS
     out = {}
     for b, prompt in enumerate(prompts):
         prefix = f"row{b}." if len(prompts) > 1 else ""
@@ -146,6 +148,8 @@ def case_generate(model, folder, name, prompts, seeds, about, settings):
         out[prefix + "new_ids"] = result.sequences[b, longest:].int()
         out[prefix + "tokens_per_forward"] = result.tokens_per_forward[b : b + 1].float()
     stated = {key: getattr(value, "entropy_bound", value) for key, value in settings.items()}
+    if canvas != tiny_model.CANVAS:
+        stated["canvas_length"] = canvas
     write(folder, name, out, about, seeds, {"settings": {**DEFAULTS, **stated}})
 
 
@@ -213,6 +217,16 @@ CASES = {
         [7007, 7013],
         "Two unequal prompts, left-padded; rows freeze at their own step, one meets its stop id in the first canvas.",
         {**COLD, "eos_token_id": BATCH_EOS},
+    ),
+    "generate_canvas": lambda m, f, n: case_generate(
+        m,
+        f,
+        n,
+        [ids(401, 9)],
+        [7007],
+        "Canvases of 6 tokens, shorter than the checkpoint's and than the window: four of at most 8 steps.",
+        {**WARM, "max_new_tokens": 24},
+        canvas=6,
     ),
     "stopping": case_stopping,
 }
