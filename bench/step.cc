@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <deque>
 #include <string>
 #include <thread>
 #include <vector>
@@ -24,7 +25,7 @@ namespace {
 
 struct Options {
   std::string type = "q4_k", precision = "int8";
-  std::int64_t layers = 2, context = 512, canvas = 256;
+  std::int64_t layers = 2, context = 512, canvas = 256, sequences = 1;
   int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   int repeats = 5;
   double max_gib = 16;
@@ -44,11 +45,6 @@ Cost linear_cost(std::int64_t rows, WeightView w) {
 
 Cost mlp_cost(std::int64_t rows, const GatedMlp& mlp) {
   return linear_cost(rows, mlp.gate) + linear_cost(rows, mlp.up) + linear_cost(rows, mlp.down);
-}
-
-Cost attention_cost(const LayerConfig& layer, std::int64_t rows, std::int64_t keys) {
-  return {4.0 * static_cast<double>(rows * keys * layer.heads * layer.head_dim),
-          2.0 * sizeof(float) * static_cast<double>(keys * layer.kv_heads * layer.head_dim), 0};
 }
 
 // `active`: experts that some row chose; the weights of the others are not read.
@@ -109,8 +105,9 @@ class StepBench {
         config_(model.config()),
         weights_(model.weights()),
         c_(options.threads, kPrecisions.at(options.precision)),
-        cache_(config_, options.context),
-        rows_(options.canvas) {}
+        rows_(options.canvas * options.sequences) {
+    for (std::int64_t i = 0; i < options.sequences; ++i) caches_.emplace_back(config_, options.context);
+  }
 
   // step: its stages. whole: the same steps by one stopwatch. sliding, full: a layer's operations. head: its share
   // without the soft embedding.
@@ -140,10 +137,23 @@ class StepBench {
     return ids;
   }
 
+  Cost attention_cost(const LayerConfig& layer, std::int64_t keys) const {
+    const double each = static_cast<double>(keys) * static_cast<double>(options_.sequences);
+    return {4.0 * each * static_cast<double>(options_.canvas * layer.heads * layer.head_dim),
+            2.0 * sizeof(float) * each * static_cast<double>(layer.kv_heads * layer.head_dim), 0};
+  }
+
   std::int64_t keys(std::size_t layer) const {
-    std::int64_t count = rows_;
-    for (const KeyPiece& piece : cache_.pieces(layer)) count += piece.k.rows;
+    std::int64_t count = options_.canvas;
+    for (const KeyPiece& piece : caches_[0].pieces(layer)) count += piece.k.rows;
     return count;
+  }
+
+  // Every sequence's canvas behind its own cache.
+  Pass canvases() {
+    std::vector<Segment> segments;
+    for (KvCache& cache : caches_) segments.push_back({Role::decoder, options_.canvas, &cache});
+    return Pass(segments);
   }
 
   void prefill() {
@@ -151,8 +161,11 @@ class StepBench {
     const Stopwatch watch;
     for (std::int64_t done = 0; done < options_.context; done += kChunk) {
       const std::int64_t count = std::min(kChunk, options_.context - done);
-      const Pass pass({{Role::encoder, count, &cache_}});
-      embed_pass(c_, config_, weights_, pass, random_ids(count, static_cast<std::uint64_t>(done)), {}, activations_);
+      std::vector<Segment> segments;
+      for (KvCache& cache : caches_) segments.push_back({Role::encoder, count, &cache});
+      const Pass pass(segments);
+      embed_pass(c_, config_, weights_, pass, random_ids(pass.rows(), static_cast<std::uint64_t>(done)), {},
+                 activations_);
       stack_forward(c_, config_, weights_, pass, activations_);
     }
     prefill_s = watch.wall_s();
@@ -171,7 +184,7 @@ class StepBench {
     Stages dropped;
     Stages& stages = out != nullptr ? *out : dropped;
     const View normed = normed_.reshape(rows_, config_.hidden), signal = signal_.reshape(rows_, config_.hidden);
-    const Pass pass({{Role::decoder, rows_, &cache_}});
+    const Pass pass = canvases();
     const std::vector<std::int32_t> ids = random_ids(rows_, std::uint64_t{1} << 40);
     stages.run("embed, self-conditioning", mlp_cost(rows_, weights_.self_conditioning),
                [&] { embed_pass(c_, config_, weights_, pass, ids, out != nullptr ? signal : View{}, activations_); });
@@ -208,7 +221,7 @@ class StepBench {
 
   Cost layer_cost(std::size_t index) const {
     const Layer& w = weights_.layers[index];
-    Cost cost = attention_cost(config_.layers[index], rows_, keys(index)) + mlp_cost(rows_, w.dense) +
+    Cost cost = attention_cost(config_.layers[index], keys(index)) + mlp_cost(rows_, w.dense) +
                 linear_cost(rows_, w.experts->router) + expert_cost(config_, w.experts->experts, rows_, active_experts);
     for (const WeightView& matrix : {w.q, w.k, w.v, w.o}) {
       if (matrix) cost = cost + linear_cost(rows_, matrix);
@@ -223,7 +236,7 @@ class StepBench {
     const LayerConfig& layer = config_.layers[index];
     const float eps = config_.rms_norm_eps;
     const Slots& s = activations_.place(config_, layer, rows_);
-    const Pass pass({{Role::decoder, rows_, &cache_}});
+    const Pass pass = canvases();
     const ExpertBranch& e = *w.experts;
 
     const auto once = [&](const char* name, Cost cost, const auto& body) { out.run(name, cost, body); };
@@ -251,12 +264,17 @@ class StepBench {
       rope(c_, s.q, pass.positions(), w.rope_frequencies);
       rope(c_, s.k, pass.positions(), w.rope_frequencies);
     });
-    std::vector<KeyPiece> pieces = cache_.pieces(index);
-    pieces.push_back({s.k, s.v});
-    const std::vector<KeyRange> ranges(static_cast<std::size_t>(rows_), KeyRange{0, keys(index)});
-    once("attention", attention_cost(layer, rows_, keys(index)), [&] {
-      attention(c_, s.attn, s.q, pieces, options_.context + rows_ - keys(index), ranges, layer.head_dim,
-                config_.attention_scale);
+    const std::int64_t canvas = options_.canvas;
+    const std::vector<KeyRange> ranges(static_cast<std::size_t>(canvas), KeyRange{0, keys(index)});
+    once("attention", attention_cost(layer, keys(index)), [&] {
+      std::int64_t row = 0;
+      for (const KvCache& cache : caches_) {
+        std::vector<KeyPiece> pieces = cache.pieces(index);
+        pieces.push_back({s.k.slice(row, canvas), s.v.slice(row, canvas)});
+        attention(c_, s.attn.slice(row, canvas), s.q.slice(row, canvas), pieces,
+                  options_.context + canvas - keys(index), ranges, layer.head_dim, config_.attention_scale);
+        row += canvas;
+      }
     });
     once("o", linear_cost(rows_, w.o), [&] { linear(c_, s.branch, s.attn, w.o); });
     minor([&] {
@@ -296,7 +314,7 @@ class StepBench {
   const ModelConfig& config_;
   const Weights& weights_;
   Context c_;
-  KvCache cache_;
+  std::deque<KvCache> caches_;  // one a sequence
   std::int64_t rows_;
   Activations activations_;
   Matrix normed_, signal_;
@@ -351,6 +369,9 @@ Rate mean(const Rate& a, const Rate& b) {
 
 void run(const Options& options) {
   if (options.canvas < 1 || options.canvas > 256) bad_input("expected --canvas 1 .. 256, found {}", options.canvas);
+  if (options.sequences < 1 || options.sequences > 64) {
+    bad_input("expected --sequences 1 .. 64, found {}", options.sequences);
+  }
   if (options.layers < 2 || options.context < 1 || options.threads < 1 || options.repeats < 5) {
     bad_input("expected --layers >= 2 (one of each kind), --context >= 1, --threads >= 1 and --repeats >= 5");
   }
@@ -371,11 +392,12 @@ void run(const Options& options) {
   const double load_after = load_average();
 
   std::printf(
-      "%s, %lld layers, %.2f GiB of weights, context %lld, canvas %lld, %d threads, table %s, load average %.1f .. "
+      "%s, %lld layers, %.2f GiB of weights, context %lld, canvas %lld x %lld, %d threads, table %s, load average %.1f "
+      ".. "
       "%.1f\n",
       options.type.c_str(), static_cast<long long>(options.layers), static_cast<double>(model.size_bytes()) / 0x1p30,
-      static_cast<long long>(options.context), static_cast<long long>(options.canvas), options.threads, table,
-      load_before, load_after);
+      static_cast<long long>(options.context), static_cast<long long>(options.canvas),
+      static_cast<long long>(options.sequences), options.threads, table, load_before, load_after);
   std::printf(
       "limits of a thread's CPU second: %.1f GFLOP, %.1f in bf16, %.1f GOP of bytes (before %.1f, after %.1f), reading "
       "%.1f GB\n",
@@ -386,7 +408,7 @@ void run(const Options& options) {
                        (bench.step.total("", &Stage::times).wall[0] * static_cast<double>(options.threads));
   std::printf("the threads had a CPU %.0f %% of the time\n", share * 100);
   std::printf("prefill: %.2f s, %.1f tokens/s; experts of the last layer: %lld of 128 active, at most %lld rows\n",
-              bench.prefill_s, static_cast<double>(options.context) / bench.prefill_s,
+              bench.prefill_s, static_cast<double>(options.context * options.sequences) / bench.prefill_s,
               static_cast<long long>(bench.active_experts), static_cast<long long>(bench.largest_group));
   nlohmann::json result = {{"bench", "step"},
                            {"machine", machine()},
@@ -395,6 +417,7 @@ void run(const Options& options) {
                            {"layers", options.layers},
                            {"context", options.context},
                            {"canvas", options.canvas},
+                           {"sequences", options.sequences},
                            {"threads", options.threads},
                            {"repeats", options.repeats},
                            {"table", table},
@@ -443,6 +466,8 @@ int main(int argc, char** argv) {
   app.add_option("--layers", options.layers, "layers, at least 2; the model has 30")->capture_default_str();
   app.add_option("--context", options.context, "cached positions before the canvas")->capture_default_str();
   app.add_option("--canvas", options.canvas, "rows of the canvas, at most 256")->capture_default_str();
+  app.add_option("--sequences", options.sequences, "sequences in a pass, each with a canvas and a context of its own")
+      ->capture_default_str();
   app.add_option("--threads", options.threads)->capture_default_str();
   app.add_option("--repeats", options.repeats, "measured steps, at least 5; medians are reported")
       ->capture_default_str();
