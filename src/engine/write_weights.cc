@@ -138,8 +138,9 @@ WrittenTypes write_weights(GgufWriter& writer, std::span<const TensorInfo> tenso
   }
   std::error_code error;
   const std::filesystem::space_info space = std::filesystem::space(folder_of(output.path), error);
-  if (!error && space.available < total) {
-    fail(ErrorKind::resource, "{}: needs {} bytes, the disk has {} left", output.path.string(), total, space.available);
+  if (const std::uint64_t needed = writer.file_bytes(); !error && space.available < needed) {
+    fail(ErrorKind::resource, "{}: needs {} bytes, the disk has {} left", output.path.string(), needed,
+         space.available);
   }
   writer.write(output.path);
   written.file_bytes = std::filesystem::file_size(output.path);

@@ -109,7 +109,7 @@ void GgufWriter::add_tensor(TensorSource tensor) {
   tensors_.push_back(std::move(tensor));
 }
 
-void GgufWriter::write(const std::filesystem::path& path) const {
+std::string GgufWriter::header() const {
   std::string header = "GGUF";
   put(header, std::uint32_t{3});
   put(header, std::uint64_t{tensors_.size()});
@@ -122,10 +122,20 @@ void GgufWriter::write(const std::filesystem::path& path) const {
     for (auto extent = tensor.shape.rbegin(); extent != tensor.shape.rend(); ++extent) put(header, *extent);
     put(header, tensor.dtype);
     put(header, offset);
-    offset += (size_bytes(tensor) + alignment_ - 1) / alignment_ * alignment_;
+    offset += aligned(size_bytes(tensor));
   }
+  return header;
+}
+
+std::uint64_t GgufWriter::file_bytes() const {
+  std::uint64_t total = aligned(header().size());
+  for (const TensorSource& tensor : tensors_) total += aligned(size_bytes(tensor));
+  return total;
+}
+
+void GgufWriter::write(const std::filesystem::path& path) const {
   AtomicFile file(path);
-  file.write(header);
+  file.write(header());
   file.pad(alignment_);
   for (const TensorSource& tensor : tensors_) {
     write_tensor(file, tensor);

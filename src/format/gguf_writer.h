@@ -25,11 +25,16 @@ class GgufWriter {
   // 1 to 4 dimensions.
   void add_tensor(TensorSource tensor);
 
+  // Bytes of the file that write() makes.
+  std::uint64_t file_bytes() const;
   // The file appears when it is whole; only one tensor need be in memory at a time.
   void write(const std::filesystem::path& path) const;
 
  private:
   void begin(std::string_view key, GgufType type, bool is_array, std::uint64_t count);
+  // All that comes before the padding in front of the tensors' bytes.
+  std::string header() const;
+  std::uint64_t aligned(std::uint64_t bytes) const { return (bytes + alignment_ - 1) / alignment_ * alignment_; }
 
   std::string keys_;  // the records, as they go into the file
   std::uint64_t key_count_ = 0;

@@ -46,6 +46,7 @@ TEST_F(Writer, GgufIsThePackagesFileByteForByte) {
   GgufWriter writer;
   for (const GgufValue& value : file.values()) writer.add(value);
   for (const TensorInfo& tensor : file.tensors()) writer.add_tensor(source_of(tensor));
+  EXPECT_EQ(writer.file_bytes(), std::filesystem::file_size(kGolden / "small.gguf"));
   writer.write(folder_ / "copy.gguf");
   EXPECT_TRUE(same_bytes(MappedFile(kGolden / "small.gguf").bytes(), MappedFile(folder_ / "copy.gguf").bytes()));
 }
