@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "kernels/quantize.h"
 #include "model/hf_config.h"
+#include "random/shapes.h"
 
 namespace dgemma::bench {
 namespace {
@@ -44,34 +45,6 @@ std::vector<std::byte> encode(DType dtype, const std::vector<float>& values) {
 }
 
 }  // namespace
-
-ModelConfig diffusion_gemma_config(std::int64_t layers) {
-  ModelConfig config;
-  config.vocabulary = 262144;
-  config.hidden = 2816;
-  config.intermediate = 2112;
-  config.moe_intermediate = 704;
-  config.experts = 128;
-  config.experts_used = 8;
-  config.sliding_window = 1024;
-  config.max_positions = 262144;
-  config.canvas_length = 256;
-  config.final_logit_softcapping = 30;
-  config.embedding_scale = 53;
-  for (std::int64_t i = 0; i < layers; ++i) {
-    LayerConfig layer;
-    layer.sliding = (i + 1) % 6 != 0 && i + 1 != layers;
-    layer.heads = 16;
-    layer.kv_heads = layer.sliding ? 8 : 2;
-    layer.head_dim = layer.sliding ? 256 : 512;
-    layer.rope_theta = layer.sliding ? 1e4f : 1e6f;
-    layer.rotating_pairs = layer.sliding ? 128 : 64;
-    layer.shares_key_value = !layer.sliding;
-    config.layers.push_back(layer);
-  }
-  config.validate();
-  return config;
-}
 
 RandomModel::Formats RandomModel::formats(std::string_view type) {
   if (type == "f32") return {DType::f32, DType::f32, DType::f32, DType::f32};

@@ -15,9 +15,6 @@
 
 namespace dgemma::bench {
 
-// Numbers of the released checkpoint (config.json). Layers are full where (i + 1) mod 6 = 0, and the last one always.
-ModelConfig diffusion_gemma_config(std::int64_t layers);
-
 class RandomModel {
  public:
   // `type`: f32, bf16, q8_0 or q4_k; bad_input otherwise. q4_k is the published Q4_K_M mix with one choice where the
