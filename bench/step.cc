@@ -2,10 +2,13 @@
 // engine/session.cc runs it (without the sampler, a few sorts of 256 numbers). Prints the step's stages, the operations
 // of a sliding and of a full layer replayed one by one, and what the 30 layers of the model would take.
 //   bench_step --type q4_k --layers 2 --context 512 --threads 2
+// With --model the same on a checkpoint file, and first what opening it takes and how much memory a sequence needs:
+//   bench_step --model big.gguf --context 3840
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <deque>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,12 +22,13 @@
 #include "ops/head.h"
 #include "ops/linear.h"
 #include "random_model.h"
+#include "step_file.h"
 
 namespace dgemma::bench {
 namespace {
 
 struct Options {
-  std::string type = "q4_k", precision = "int8";
+  std::string type = "q4_k", precision = "int8", model;
   std::int64_t layers = 2, context = 512, canvas = 256, sequences = 1;
   int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   int repeats = 5;
@@ -100,10 +104,10 @@ class Stages {
 
 class StepBench {
  public:
-  StepBench(const Options& options, const RandomModel& model)
+  StepBench(const Options& options, const ModelConfig& config, const Weights& weights)
       : options_(options),
-        config_(model.config()),
-        weights_(model.weights()),
+        config_(config),
+        weights_(weights),
         c_(options.threads, kPrecisions.at(options.precision)),
         rows_(options.canvas * options.sequences) {
     for (std::int64_t i = 0; i < options.sequences; ++i) caches_.emplace_back(config_, options.context);
@@ -114,6 +118,7 @@ class StepBench {
   Stages step, whole, sliding, full, head;
   double prefill_s = 0;
   std::int64_t active_experts = 0, largest_group = 0;  // of the last layer
+  std::vector<double> active_by_layer;                 // of the last step
 
   Context& context() { return c_; }
 
@@ -190,9 +195,11 @@ class StepBench {
                [&] { embed_pass(c_, config_, weights_, pass, ids, out != nullptr ? signal : View{}, activations_); });
     Stage kinds[2] = {{"sliding layer", {}, 0, 25, {0}, {0}}, {"full layer", {}, 0, 5, {0}, {0}}};
     double wall = 0, cpu = 0;
+    active_by_layer.clear();
     const Stopwatch watch;
     stack_forward(c_, config_, weights_, pass, activations_, [&](std::size_t i, const Slots&, const Routing& routing) {
       count_experts(routing);
+      active_by_layer.push_back(static_cast<double>(active_experts));
       Stage& kind = kinds[config_.layers[i].sliding ? 0 : 1];
       kind.cost = layer_cost(i);
       kind.times += 1;
@@ -367,7 +374,7 @@ Rate mean(const Rate& a, const Rate& b) {
   return {(a.per_s + b.per_s) / 2, (a.per_cpu_s + b.per_cpu_s) / 2, std::max(a.best_per_s, b.best_per_s)};
 }
 
-void run(const Options& options) {
+void run(Options options) {
   if (options.canvas < 1 || options.canvas > 256) bad_input("expected --canvas 1 .. 256, found {}", options.canvas);
   if (options.sequences < 1 || options.sequences > 64) {
     bad_input("expected --sequences 1 .. 64, found {}", options.sequences);
@@ -376,8 +383,18 @@ void run(const Options& options) {
     bad_input("expected --layers >= 2 (one of each kind), --context >= 1, --threads >= 1 and --repeats >= 5");
   }
   const double load_before = load_average();
-  const RandomModel model(options.layers, options.type, static_cast<std::int64_t>(options.max_gib * 0x1p30));
-  StepBench bench(options, model);
+  std::optional<RandomModel> random;
+  std::optional<StepFile> file;
+  if (options.model.empty()) {
+    random.emplace(options.layers, options.type, static_cast<std::int64_t>(options.max_gib * 0x1p30));
+  } else {
+    file.emplace(options.model, options.context + options.canvas, options.threads, kPrecisions.at(options.precision));
+    options.layers = static_cast<std::int64_t>(file->engine().config().layers.size());
+    options.type = options.model;
+  }
+  const std::int64_t weights_bytes = file ? file->size_bytes() : random->size_bytes();
+  StepBench bench(options, file ? file->engine().config() : random->config(),
+                  file ? file->engine().weights() : random->weights());
   ThreadPool& pool = bench.context().pool();
   const char* table = bench.context().kernels().name;
   const auto measure = [&] {
@@ -395,7 +412,7 @@ void run(const Options& options) {
       "%s, %lld layers, %.2f GiB of weights, context %lld, canvas %lld x %lld, %d threads, table %s, load average %.1f "
       ".. "
       "%.1f\n",
-      options.type.c_str(), static_cast<long long>(options.layers), static_cast<double>(model.size_bytes()) / 0x1p30,
+      options.type.c_str(), static_cast<long long>(options.layers), static_cast<double>(weights_bytes) / 0x1p30,
       static_cast<long long>(options.context), static_cast<long long>(options.canvas),
       static_cast<long long>(options.sequences), options.threads, table, load_before, load_after);
   std::printf(
@@ -407,9 +424,13 @@ void run(const Options& options) {
   const double share = bench.step.total("", &Stage::times).cpu[0] /
                        (bench.step.total("", &Stage::times).wall[0] * static_cast<double>(options.threads));
   std::printf("the threads had a CPU %.0f %% of the time\n", share * 100);
-  std::printf("prefill: %.2f s, %.1f tokens/s; experts of the last layer: %lld of 128 active, at most %lld rows\n",
-              bench.prefill_s, static_cast<double>(options.context * options.sequences) / bench.prefill_s,
-              static_cast<long long>(bench.active_experts), static_cast<long long>(bench.largest_group));
+  std::printf(
+      "prefill: %.2f s, %.1f tokens/s; experts of the last layer: %lld of 128 active, at most %lld rows; all layers: "
+      "%.1f "
+      "active (median)\n",
+      bench.prefill_s, static_cast<double>(options.context * options.sequences) / bench.prefill_s,
+      static_cast<long long>(bench.active_experts), static_cast<long long>(bench.largest_group),
+      median(bench.active_by_layer));
   nlohmann::json result = {{"bench", "step"},
                            {"machine", machine()},
                            {"type", options.type},
@@ -421,7 +442,7 @@ void run(const Options& options) {
                            {"threads", options.threads},
                            {"repeats", options.repeats},
                            {"table", table},
-                           {"weights_bytes", model.size_bytes()},
+                           {"weights_bytes", weights_bytes},
                            {"load_before", load_before},
                            {"load_after", load_after},
                            {"limit_flop_per_s", limits.f32.per_s},
@@ -432,7 +453,9 @@ void run(const Options& options) {
                            {"limit_read_byte_per_s", limits.read.per_s},
                            {"limit_read_byte_per_cpu_s", limits.read.per_cpu_s},
                            {"cpu_share", share},
-                           {"prefill_s", bench.prefill_s}};
+                           {"prefill_s", bench.prefill_s},
+                           {"active_experts_by_layer", bench.active_by_layer}};
+  if (file) result["file"] = file->report();
   result["step"] = report("one step, by stage", bench.step, limits);
   result["sliding_layer"] = report("operations of a sliding layer", bench.sliding, limits);
   result["full_layer"] = report("operations of a full layer", bench.full, limits);
@@ -459,7 +482,9 @@ void run(const Options& options) {
 int main(int argc, char** argv) {
   dgemma::bench::Options options;
   CLI::App app("One denoising step of DiffusionGemma 26B-A4B with random weights");
-  app.add_option("--type", options.type, "format of the weights: f32, bf16, q8_0 or q4_k")->capture_default_str();
+  app.add_option("--type", options.type, "format of the random weights: f32, bf16, q8_0 or q4_k")
+      ->capture_default_str();
+  app.add_option("--model", options.model, "measure on this checkpoint file (random_checkpoint makes one)");
   app.add_option("--precision", options.precision, "what products round to: int8, bf16 or f32")
       ->check(CLI::IsMember(dgemma::kPrecisions))
       ->capture_default_str();
