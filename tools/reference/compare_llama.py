@@ -1,6 +1,7 @@
 """Log probabilities that `dgemma perplexity` wrote against llama.cpp's (PyPI llama-cpp-python) on the same file, and the greedy
-continuation of one prompt. llama.cpp rounds activations to 8 bits where weights are quantised, dgemma does not: the same
-weights unpacked to F32 tell that rounding from a fault.
+continuation of one prompt. Where weights are quantised, llama.cpp rounds activations to 8 bits, and so does dgemma with
+--precision int8, its default, each in its own way; the same weights unpacked to F32 (--precision f32) tell that rounding from a
+fault. scripts/real-model --compare runs all three. How fast the two are: scripts/compare-llama.
 
     python tools/reference/compare_llama.py MODEL.gguf LOG_PROBABILITIES CONTINUATION
 """
