@@ -27,10 +27,10 @@ constexpr std::int64_t kSharedColumns = 32;
 constexpr float kShared = 4;
 constexpr float kFinalRms = 12.5f;  // of the residual stream behind the last layer
 constexpr float kHeadNorm = 0.4f;   // of queries and keys: scores of a few units at a score scale of one
-constexpr float kLogits = 2.5f;     // standard deviation of the head's logits
+constexpr float kLogits = 3.5f;     // standard deviation of the head's logits
 // Standard deviation of an expert's preference, in units of what a row's content adds. That content is much the same in
 // all rows behind attention, so that less is needed than the 1.2 that independent rows would need for 84 of 128.
-constexpr float kPreference = 0.6f;
+constexpr float kPreference = 0.3f;
 constexpr std::int64_t kHeadPatterns = 1021;  // different beginnings of embedding rows: a prime
 
 // One value a row, or one row a matrix: what fills rows first .. first + rows - 1 at `out`.

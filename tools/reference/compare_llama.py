@@ -37,7 +37,7 @@ print(f"{len(ids)} tokens: perplexity dgemma {ours_perplexity:.4f}, llama.cpp {t
       f"difference {100 * (ours_perplexity / theirs_perplexity - 1):+.3f} %")
 print(f"log probability difference: mean {np.abs(ours - theirs).mean():.4f}, largest {np.abs(ours - theirs).max():.4f}")
 
-found = open(continuation_path).read().rstrip("\n")
+found = open(continuation_path, errors="replace").read().rstrip("\n")
 model.reset()
 prompt = model.tokenize(PROMPT.encode())
 theirs_ids = []
@@ -45,7 +45,7 @@ for token in model.generate(prompt, temp=0, repeat_penalty=1.0):
     theirs_ids.append(token)
     if len(theirs_ids) == 48:
         break
-theirs_text = model.detokenize(theirs_ids).decode()
+theirs_text = model.detokenize(theirs_ids).decode(errors="replace")
 print("greedy continuation:",
       "equal" if theirs_text == found else f"differs\n  dgemma    {found!r}\n  llama.cpp {theirs_text!r}")
 sys.exit(0 if abs(ours_perplexity / theirs_perplexity - 1) < 0.005 else 1)
