@@ -39,7 +39,8 @@ struct RandomProgress {
 //   router reads them as a preference for some experts, so that the 256 rows of a canvas choose about 84 of 128.
 // - Each layer adds its share to the residual stream, whose root mean square grows from 1 to 12.5, so that the head
 // sees
-//   little of a row's own token: entropies of a few nats at the sampler's temperatures, not 0 and not ln 262144.
+//   little of a row's own token: mean entropies fall from 6 to 2 nats with the sampler's temperature over 48 steps, and
+//   are neither 0 nor ln 262144. Denoising does not converge, so that all steps are run.
 // - Queries and keys give scores of a few units.
 std::uint64_t write_random_checkpoint(const RandomCheckpoint& checkpoint, const std::filesystem::path& path,
                                       int threads, const std::function<void(const RandomProgress&)>& progress);
