@@ -76,7 +76,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", options.seed)->capture_default_str();
   app.add_option("-t,--threads", options.threads)->check(CLI::Range(1, 1024))->capture_default_str();
   app.add_flag("--force", options.force, "overwrite the output");
-  app.add_flag("--small", options.small, "the same parts in a few hundred kilobytes, for tests");
+  app.add_flag("--small", options.small, "the same parts in about a megabyte, for tests");
   app.add_flag("--plan", options.plan, "say how large the file will be, and write nothing");
   app.footer(
       "Examples:\n"

@@ -9,7 +9,7 @@ namespace dgemma {
 // bad_input for fewer than 1 or more than 512 layers.
 ModelConfig diffusion_gemma_config(std::int64_t layers);
 
-// The same parts in a few hundred kilobytes, for tests: rows that Q4_K divides and rows that only blocks of 32 do.
+// The same parts in about a megabyte, for tests: rows that Q4_K divides and rows that only blocks of 32 do.
 ModelConfig small_config(std::int64_t layers);
 
 }  // namespace dgemma
