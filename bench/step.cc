@@ -409,9 +409,8 @@ void run(Options options) {
   const double load_after = load_average();
 
   std::printf(
-      "%s, %lld layers, %.2f GiB of weights, context %lld, canvas %lld x %lld, %d threads, table %s, load average %.1f "
-      ".. "
-      "%.1f\n",
+      "%s, %lld layers, %.2f GiB of weights, context %lld, canvas %lld x %lld, %d threads, table %s, "
+      "load average %.1f .. %.1f\n",
       options.type.c_str(), static_cast<long long>(options.layers), static_cast<double>(weights_bytes) / 0x1p30,
       static_cast<long long>(options.context), static_cast<long long>(options.canvas),
       static_cast<long long>(options.sequences), options.threads, table, load_before, load_after);
@@ -425,9 +424,8 @@ void run(Options options) {
                        (bench.step.total("", &Stage::times).wall[0] * static_cast<double>(options.threads));
   std::printf("the threads had a CPU %.0f %% of the time\n", share * 100);
   std::printf(
-      "prefill: %.2f s, %.1f tokens/s; experts of the last layer: %lld of 128 active, at most %lld rows; all layers: "
-      "%.1f "
-      "active (median)\n",
+      "prefill: %.2f s, %.1f tokens/s; experts of the last layer: %lld of 128 active, at most %lld rows; "
+      "all layers: %.1f active (median)\n",
       bench.prefill_s, static_cast<double>(options.context * options.sequences) / bench.prefill_s,
       static_cast<long long>(bench.active_experts), static_cast<long long>(bench.largest_group),
       median(bench.active_by_layer));
